@@ -1,0 +1,1 @@
+"""Glowplug measures, explains and removes the cold start of TensorFlow."""

@@ -1,0 +1,212 @@
+"""Every error Glowplug raises on purpose, and the exit code its command line gives.
+
+    GlowplugError
+    ├── UsageError ............... 2  the call itself is wrong
+    │   └── OutputExistsError
+    ├── ModelError ............... 3  the model, the bundle or what was fed to it
+    │   ├── NotAModelError
+    │   ├── UnsupportedModelError
+    │   ├── OutputMismatchError
+    │   ├── InputError
+    │   ├── ClosedError
+    │   ├── WeightsError
+    │   └── BundleError
+    │       ├── NotABundleError          ├── TensorOverlapError
+    │       ├── ManifestTooLargeError    ├── TensorOutOfBoundsError
+    │       ├── ManifestMalformedError   ├── TensorMisalignedError
+    │       ├── NewerFormatError         ├── TensorSizeError
+    │       ├── MissingFileError         ├── UnknownDtypeError
+    │       ├── FileSizeError            ├── PaddingError
+    │       ├── DigestError              ├── GraphMalformedError
+    │       ├── UnsafePathError          ├── OpNotAllowedError
+    │       └── UntrustedBundleError     └── UnknownNodeError
+    ├── ProfileError ............. 3  a saved profile that cannot be read
+    │   ├── ProfileDamagedError
+    │   └── NewerSchemaError
+    ├── StorageError ............. 4
+    └── RuntimeFailure ........... 5  TensorFlow's C library
+        ├── LibraryNotFoundError
+        ├── LibraryVersionError
+        ├── SymbolMissingError
+        └── TensorFlowError
+
+A message has three parts: what failed, the value seen, what to do next. The command line prints it once, in one
+line, and exits with the class's code.
+"""
+
+from __future__ import annotations
+
+
+class GlowplugError(Exception):
+    """The root of the tree. `what` failed, `seen` is the offending value, `remedy` is the next thing to do."""
+
+    exit_code = 5
+
+    def __init__(self, what: str, *, seen: object = None, remedy: str = "") -> None:
+        self.what = what
+        self.seen = seen
+        self.remedy = remedy
+        text = what if seen is None else f"{what}: {seen}"
+        super().__init__(f"{text}. {remedy}" if remedy else text)
+
+
+class UsageError(GlowplugError):
+    """The call is wrong: an unknown option, a path that is not there."""
+
+    exit_code = 2
+
+
+class OutputExistsError(UsageError):
+    """The output is already there and `--force` was not given."""
+
+
+class ModelError(GlowplugError):
+    """A model or bundle that cannot be used, or an input that does not fit it."""
+
+    exit_code = 3
+
+
+class NotAModelError(ModelError):
+    """The path holds no model that Glowplug knows."""
+
+
+class UnsupportedModelError(ModelError):
+    """A model that is well formed and that the chosen engine cannot run."""
+
+
+class OutputMismatchError(ModelError):
+    """The converted model and its source gave different answers."""
+
+
+class InputError(ModelError):
+    """An input of the wrong name, dtype or shape; the message shows the signature."""
+
+
+class ClosedError(ModelError):
+    """A model, session or tensor was used after `close()`."""
+
+
+class WeightsError(ModelError):
+    """Weights that do not fit the model: missing, extra, another shape or dtype, or never set."""
+
+
+class BundleError(ModelError):
+    """A bundle that is damaged or hostile."""
+
+
+class NotABundleError(BundleError):
+    """The directory has no manifest."""
+
+
+class ManifestTooLargeError(BundleError):
+    """The manifest is larger than any real one."""
+
+
+class ManifestMalformedError(BundleError):
+    """The manifest is not the JSON that the specification describes."""
+
+
+class NewerFormatError(BundleError):
+    """The bundle was written by a newer Glowplug."""
+
+
+class MissingFileError(BundleError):
+    """The manifest names a file that is not there."""
+
+
+class FileSizeError(BundleError):
+    """A file is not as long as the manifest says."""
+
+
+class DigestError(BundleError):
+    """The bytes of a file are not the ones that were packed."""
+
+
+class UnsafePathError(BundleError):
+    """A name in the manifest leaves the bundle's directory."""
+
+
+class UntrustedBundleError(BundleError):
+    """A `savedmodel` bundle from elsewhere was opened without `trust=True`."""
+
+
+class TensorOverlapError(BundleError):
+    """Two tensors claim the same bytes."""
+
+
+class TensorOutOfBoundsError(BundleError):
+    """A tensor reaches past the end of the weights."""
+
+
+class TensorMisalignedError(BundleError):
+    """A tensor does not start on a 64-byte boundary."""
+
+
+class TensorSizeError(BundleError):
+    """A tensor's byte count does not follow from its dtype and shape."""
+
+
+class UnknownDtypeError(BundleError):
+    """A tensor or signature names a dtype that does not exist or cannot be mapped."""
+
+
+class PaddingError(BundleError):
+    """The bytes between two tensors are not zero."""
+
+
+class GraphMalformedError(BundleError):
+    """The graph is not a well-formed GraphDef."""
+
+
+class OpNotAllowedError(BundleError):
+    """The graph holds an operation outside the allow-list, or a file name that is not an asset."""
+
+
+class UnknownNodeError(BundleError):
+    """The manifest names a graph node that the graph does not have."""
+
+
+class ProfileError(GlowplugError):
+    """A saved profile that cannot be used."""
+
+    exit_code = 3
+
+
+class ProfileDamagedError(ProfileError):
+    """The file is no profile, or not a whole one."""
+
+
+class NewerSchemaError(ProfileError):
+    """The profile was written by a newer Glowplug."""
+
+
+class StorageError(GlowplugError):
+    """A file or object could not be read, written or fetched."""
+
+    exit_code = 4
+
+
+class RuntimeFailure(GlowplugError):  # noqa: N818 - `RuntimeError` is taken
+    """TensorFlow's C library is missing, unsuitable or refused a call."""
+
+    exit_code = 5
+
+
+class LibraryNotFoundError(RuntimeFailure):
+    """No TensorFlow wheel is installed for this interpreter."""
+
+
+class LibraryVersionError(RuntimeFailure):
+    """The installed TensorFlow is outside the supported range."""
+
+
+class SymbolMissingError(RuntimeFailure):
+    """The library lacks a function of the C API."""
+
+
+class TensorFlowError(RuntimeFailure):
+    """A `TF_Status` that is not OK. `code` is TensorFlow's own (`INVALID_ARGUMENT`, ...)."""
+
+    def __init__(self, what: str, *, seen: object = None, remedy: str = "", code: str = "UNKNOWN") -> None:
+        self.code = code
+        super().__init__(what, seen=seen, remedy=remedy)

@@ -1,0 +1,118 @@
+"""What a bundle says about itself: the values behind `bundle.json`.
+
+These are plain values. `bundle.schema` turns them into JSON and back, and refuses what is wrong; this module only
+says what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+FORMAT_VERSION = 1
+
+Engine = Literal["native", "litert", "savedmodel"]
+ENGINES: tuple[Engine, ...] = ("native", "litert", "savedmodel")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A dtype and a shape. `None` as a dimension means any size; `None` as the shape means any rank."""
+
+    dtype: str
+    shape: tuple[int | None, ...] | None
+
+    def __str__(self) -> str:
+        if self.shape is None:
+            return f"{self.dtype}[...]"
+        return f"{self.dtype}[{', '.join('?' if n is None else str(n) for n in self.shape)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One named input or output of a signature, and the graph tensor (`node:index`) that carries it."""
+
+    spec: TensorSpec
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One way to call the model.
+
+    `weights` are indices into the manifest's tensor table: what must be fed with each call. `targets` are nodes that
+    run for their side effects.
+    """
+
+    inputs: Mapping[str, Port]
+    outputs: Mapping[str, Port]
+    weights: tuple[int, ...] = ()
+    targets: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        def side(ports: Mapping[str, Port]) -> str:
+            return ", ".join(f"{name}: {port.spec}" for name, port in ports.items())
+
+        return f"({side(self.inputs)}) -> ({side(self.outputs)})"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """A tensor of `weights.bin`, the placeholder `node` that takes it, and the name its source gave it."""
+
+    node: str
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file of the bundle whose path is fed to the placeholder `node` while the initialisers run."""
+
+    node: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class InitStep:
+    """One run before the first call: `weights` (indices) and all assets are fed, `targets` run."""
+
+    targets: tuple[str, ...]
+    weights: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """The length and SHA-256 of one file of the bundle."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What `graph.pb` was optimised for. Elsewhere `graph.portable.pb` is used instead."""
+
+    tensorflow: str
+    cpu: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The whole of `bundle.json`."""
+
+    engine: Engine
+    signatures: Mapping[str, Signature]
+    files: Mapping[str, FileEntry]
+    tensors: tuple[StoredTensor, ...] = ()
+    assets: tuple[Asset, ...] = ()
+    initializers: tuple[InitStep, ...] = ()
+    op_libraries: tuple[str, ...] = ()
+    fingerprint: Fingerprint | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    equivalence: Mapping[str, Any] = field(default_factory=dict)
