@@ -1,0 +1,146 @@
+"""`Manifest` to the bytes of `bundle.json` and back.
+
+`parse` returns a manifest in which every value is typed, bounded and consistent with the others, or raises
+the error that says what is wrong. It looks at no file: whether the bundle's files are as the manifest says is
+`reader`'s part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from glowplug.core.digest import sha256
+from glowplug.core.errors import DigestError, ManifestMalformedError, ManifestTooLargeError, NewerFormatError
+from glowplug.core.manifest import FORMAT_VERSION, Fingerprint, Manifest, Port, Signature
+
+from . import layout
+from .fields import REMEDY, record, refuse
+from .sections import parse_manifest
+
+MAX_MANIFEST_BYTES = 64 << 20
+
+_VERSION_KEY = "glowplug_bundle"
+_ENVELOPE = frozenset({_VERSION_KEY, "sha256", "manifest"})
+
+
+def dump(manifest: Manifest) -> bytes:
+    """Return the bytes of `bundle.json`: one canonical line, the same for equal manifests."""
+    body = {
+        "engine": manifest.engine,
+        "signatures": {name: _dump_signature(one) for name, one in manifest.signatures.items()},
+        "files": {path: {"size": one.size, "sha256": one.sha256} for path, one in manifest.files.items()},
+        "tensors": [
+            {
+                "node": one.node,
+                "name": one.name,
+                "dtype": one.dtype,
+                "shape": list(one.shape),
+                "offset": one.offset,
+                "nbytes": one.nbytes,
+            }
+            for one in manifest.tensors
+        ],
+        "assets": [{"node": one.node, "path": one.path} for one in manifest.assets],
+        "initializers": [
+            {"targets": list(one.targets), "weights": list(one.weights)} for one in manifest.initializers
+        ],
+        "op_libraries": list(manifest.op_libraries),
+        "fingerprint": _dump_fingerprint(manifest.fingerprint),
+        "provenance": dict(manifest.provenance),
+        "equivalence": dict(manifest.equivalence),
+    }
+    document = {_VERSION_KEY: FORMAT_VERSION, "sha256": sha256(canonical(body)), "manifest": body}
+    return canonical(document) + b"\n"
+
+
+def canonical(value: Any) -> bytes:
+    """Return JSON with sorted keys, no blanks and only ASCII: the bytes that the manifest's digest is of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def parse(data: bytes) -> Manifest:
+    """Return the manifest that `data`, the content of a `bundle.json`, holds."""
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise ManifestTooLargeError(
+            f"the manifest is larger than {MAX_MANIFEST_BYTES} bytes",
+            seen=f"{len(data)} bytes",
+            remedy=REMEDY,
+        )
+    try:
+        document = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_object_without_duplicates,
+            parse_constant=_refuse_constant,
+        )
+        if type(document) is not dict:
+            refuse("the top level", "an object", document)
+        _check_version(document.get(_VERSION_KEY))
+        record(document, "the top level", _ENVELOPE)
+        digest = sha256(canonical(document["manifest"]))
+    except ManifestMalformedError:
+        raise
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, a number or a nesting beyond reason
+        raise ManifestMalformedError("the manifest is not JSON", seen=error, remedy=REMEDY) from None
+    if document["sha256"] != digest:
+        raise DigestError(
+            f"the digest of {layout.MANIFEST} does not match its content",
+            seen=f"{ascii(document['sha256'])[:80]} is written, {digest} is right",
+            remedy=REMEDY,
+        )
+    return parse_manifest(document["manifest"])
+
+
+def _check_version(version: Any) -> None:
+    if type(version) is not int or version < 1:
+        refuse(_VERSION_KEY, "a format version from 1 on", version)
+    if version > FORMAT_VERSION:
+        raise NewerFormatError(
+            "the bundle has a newer format than this Glowplug reads",
+            seen=f"{version} > {FORMAT_VERSION}",
+            remedy="upgrade: pip install -U glowplug",
+        )
+
+
+def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = [key for key, _ in pairs]
+        refuse("an object", "each key once", next(key for key in keys if keys.count(key) > 1))
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    refuse("a number", "a finite number", name)
+
+
+def _dump_signature(signature: Signature) -> dict[str, Any]:
+    return {
+        "inputs": _dump_ports(signature.inputs),
+        "outputs": _dump_ports(signature.outputs),
+        "weights": list(signature.weights),
+        "targets": list(signature.targets),
+    }
+
+
+def _dump_ports(ports: Mapping[str, Port]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "dtype": port.spec.dtype,
+            "shape": None if port.spec.shape is None else list(port.spec.shape),
+            "tensor": port.tensor,
+        }
+        for name, port in ports.items()
+    ]
+
+
+def _dump_fingerprint(fingerprint: Fingerprint | None) -> dict[str, Any] | None:
+    if fingerprint is None:
+        return None
+    return {
+        "tensorflow": fingerprint.tensorflow,
+        "cpu": list(fingerprint.cpu),
+        "environment": dict(fingerprint.environment),
+    }
