@@ -7,6 +7,7 @@ or raises `ManifestMalformedError` naming that place.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, NoReturn
 
 from glowplug.core.errors import ManifestMalformedError
@@ -39,13 +40,19 @@ def record(value: Any, where: str, keys: frozenset[str]) -> dict[str, Any]:
     return value
 
 
-def mapping(value: Any, where: str) -> dict[str, Any]:
-    """Return an object whose keys are bounded, non-empty texts."""
+def table(value: Any, where: str) -> dict[str, Any]:
+    """Return an object, whatever its keys."""
     if type(value) is not dict:
         refuse(where, "an object", value)
-    for key in value:
-        text(key, f"a key of {where}")
     return value
+
+
+def mapping(value: Any, where: str) -> dict[str, Any]:
+    """Return an object whose keys are bounded, printable, non-empty texts."""
+    checked = table(value, where)
+    for key in checked:
+        text(key, f"a key of {where}")
+    return checked
 
 
 def array(value: Any, where: str) -> list[Any]:
@@ -56,11 +63,11 @@ def array(value: Any, where: str) -> list[Any]:
 
 
 def text(value: Any, where: str, *, empty: bool = False) -> str:
-    """Return a bounded text that can be encoded as UTF-8."""
+    """Return a bounded, printable text."""
     if type(value) is not str or len(value) > MAX_TEXT_CHARS or not (value or empty):
         refuse(where, f"a text of at most {MAX_TEXT_CHARS} characters", value)
-    if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
-        refuse(where, "Unicode text", value)
+    if not value.isprintable():  # names end up in messages and on terminals
+        refuse(where, "a text without control characters", value)
     return value
 
 
@@ -82,17 +89,18 @@ def free_form(value: Any, where: str, depth: int = MAX_DEPTH) -> Any:
     elif type(value) is list:
         for item in value:
             free_form(item, where, depth - 1)
-    elif type(value) is str and not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            refuse(where, "Unicode text", value)
+    elif type(value) is str:
+        if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+            refuse(
+                where, "Unicode text", value
+            )  # half of a surrogate pair: JSON can write it, nothing can print it
+    elif type(value) is float and not isfinite(value):  # JSON has no infinity, but 1e999 reads as one
+        refuse(where, "a finite number", value)
     return value
 
 
 def free_object(value: Any, where: str) -> Mapping[str, Any]:
     """Return an object with anything in it, within the bounds of `free_form`."""
-    if type(value) is not dict:
-        refuse(where, "an object", value)
-    free_form(value, where)
-    return value
+    checked = table(value, where)
+    free_form(checked, where)
+    return checked

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from glowplug.core.errors import GraphMalformedError
 
@@ -24,8 +24,7 @@ MAX_GRAPH_BYTES = 2**31 - 1  # protobuf's own limit for one message
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):  # a tuple, since thousands are made and a frozen dataclass takes three times as long
     """One node: `inputs` are as written, `name`, `name:1` or `^name`."""
 
     name: str
@@ -53,6 +52,15 @@ def scan(data: bytes) -> GraphScan:
     """Return what the graph in `data` consists of, or raise `GraphMalformedError`."""
     if len(data) > MAX_GRAPH_BYTES:
         _refuse("it is larger than 2 GiB", len(data))
+    try:
+        return _graph(data)
+    except UnicodeDecodeError as error:
+        _refuse("a name is not UTF-8", error)
+    except IndexError:
+        _refuse("it is cut off", f"{len(data)} bytes")
+
+
+def _graph(data: bytes) -> GraphScan:
     nodes: dict[str, Node] = {}
     functions: dict[str, Function] = {}
     for number, start, end in _messages(data, 0, len(data), {1, 2, 4, 5}, {3}):
@@ -79,7 +87,7 @@ def _function(data: bytes, start: int, end: int) -> Function:
         if number == 1:
             signatures += 1
             names += [
-                _text(data, s, e)
+                data[s:e].decode()
                 for field, s, e in _messages(
                     data, inner_start, inner_end, {1, 2, 3, 4, 5, 6, 8, 20}, {16, 17, 18, 19, 21}
                 )
@@ -93,45 +101,46 @@ def _function(data: bytes, start: int, end: int) -> Function:
 
 
 def _node(data: bytes, position: int, end: int) -> Node:
-    """Read one NodeDef. Nearly all of a graph's fields are here and short, so their path is written out."""
+    """Read one NodeDef. Nearly all fields of a graph are here, so the path of the common ones is short."""
     name = op = None
     inputs: list[str] = []
     while position < end:
         tag = data[position]
-        # One byte of tag and one of length, both below 128: fields 1 to 15 of type bytes that are short.
-        if tag in _SHORT_NODE_TAGS and position + 1 < end and (length := data[position + 1]) < 128:
-            start = position + 2
-            position = start + length
-        else:
-            number, wire, start = _tag(data, position, end)
-            if wire != _BYTES:
-                if 1 <= number <= 7:
-                    _refuse("a field of a node has the wrong type", number)
-                position = _skip(data, wire, start, end)
-                continue
-            length, start = _varint(data, start, end)
-            position = start + length
-            tag = number << 3 | wire
+        length = data[position + 1]
+        start = position + 2
+        if tag not in _NODE_TAGS or length > 127:
+            tag, length, start = _node_field(data, position, end)
+        position = start + length
         if position > end:
             _refuse("a field reaches past its message", f"byte {start}")
-        if tag == 42:  # attr
-            continue
-        if tag == 26:
-            inputs.append(_text(data, start, position))
-        elif tag == 10:
+        if tag == _NODE_INPUT:
+            inputs.append(data[start:position].decode())
+        elif tag == _NODE_NAME:
             if name is not None:
                 _refuse("a node has two names", name)
-            name = _text(data, start, position)
-        elif tag == 18:
+            name = data[start:position].decode()
+        elif tag == _NODE_OP:
             if op is not None:
                 _refuse("a node has two ops", op)
-            op = _text(data, start, position)
+            op = data[start:position].decode()
     if not name or not op:
         _refuse("a node has no name or no op", name or op)
     return Node(name, op, tuple(inputs))
 
 
-_SHORT_NODE_TAGS = frozenset(number << 3 | _BYTES for number in range(1, 8))
+_NODE_NAME, _NODE_OP, _NODE_INPUT = (number << 3 | _BYTES for number in (1, 2, 3))
+_NODE_TAGS = frozenset(number << 3 | _BYTES for number in range(1, 8))
+
+
+def _node_field(data: bytes, position: int, end: int) -> tuple[int, int, int]:
+    """Return tag, length and start of a field of a node that is long or rare."""
+    number, wire, start = _tag(data, position, end)
+    tag = number << 3 | wire
+    if wire == _BYTES:
+        return tag, *_varint(data, start, end)
+    if number <= 7:
+        _refuse("a field of a node has the wrong type", number)
+    return tag, 0, _skip(data, wire, start, end)
 
 
 def _messages(
@@ -185,13 +194,6 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
         if shift == 70:
             break
     _refuse("a number is cut off or longer than it need be", f"byte {position}")
-
-
-def _text(data: bytes, start: int, end: int) -> str:
-    try:
-        return data[start:end].decode()
-    except UnicodeDecodeError:
-        _refuse("a name is not UTF-8", data[start:end][:60])
 
 
 def _refuse(what: str, seen: object) -> NoReturn:

@@ -23,6 +23,8 @@ MAX_MANIFEST_BYTES = 64 << 20
 
 _VERSION_KEY = "glowplug_bundle"
 _ENVELOPE = frozenset({_VERSION_KEY, "sha256", "manifest"})
+_HEAD = f'{{"{_VERSION_KEY}":{FORMAT_VERSION},"manifest":'.encode()
+_TAIL = b',"sha256":"%s"}\n'
 
 
 def dump(manifest: Manifest) -> bytes:
@@ -51,12 +53,12 @@ def dump(manifest: Manifest) -> bytes:
         "provenance": dict(manifest.provenance),
         "equivalence": dict(manifest.equivalence),
     }
-    document = {_VERSION_KEY: FORMAT_VERSION, "sha256": sha256(canonical(body)), "manifest": body}
-    return canonical(document) + b"\n"
+    data = canonical(body)
+    return _HEAD + data + _TAIL % sha256(data).encode()
 
 
 def canonical(value: Any) -> bytes:
-    """Return JSON with sorted keys, no blanks and only ASCII: the bytes that the manifest's digest is of."""
+    """Return JSON with sorted keys, no blanks and only ASCII: one form for one value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
@@ -70,26 +72,32 @@ def parse(data: bytes) -> Manifest:
         )
     try:
         document = json.loads(
-            data.decode("utf-8"),
+            data.decode("ascii"),
             object_pairs_hook=_object_without_duplicates,
             parse_constant=_refuse_constant,
         )
-        if type(document) is not dict:
-            refuse("the top level", "an object", document)
-        _check_version(document.get(_VERSION_KEY))
-        record(document, "the top level", _ENVELOPE)
-        digest = sha256(canonical(document["manifest"]))
-    except ManifestMalformedError:
-        raise
-    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, a number or a nesting beyond reason
+    except (ValueError, RecursionError) as error:  # not ASCII, not JSON, a number or a nesting beyond reason
         raise ManifestMalformedError("the manifest is not JSON", seen=error, remedy=REMEDY) from None
-    if document["sha256"] != digest:
+    if type(document) is not dict:
+        refuse("the top level", "an object", document)
+    _check_version(document.get(_VERSION_KEY))  # first, since all else may have changed since
+    record(document, "the top level", _ENVELOPE)
+    _check_digest(data, document["sha256"])
+    return parse_manifest(document["manifest"])
+
+
+def _check_digest(data: bytes, written: Any) -> None:
+    """Check the digest of the manifest's bytes as they stand; nothing around them may differ either."""
+    tail = _TAIL % str(written).encode("ascii", "replace")
+    if not (data.startswith(_HEAD) and data.endswith(tail)):
+        refuse("the top level", f"{_HEAD.decode()}...{(_TAIL % b'...').decode().strip()}", data[:60])
+    digest = sha256(memoryview(data)[len(_HEAD) : -len(tail)])
+    if written != digest:
         raise DigestError(
             f"the digest of {layout.MANIFEST} does not match its content",
-            seen=f"{ascii(document['sha256'])[:80]} is written, {digest} is right",
+            seen=f"{ascii(written)[:80]} is written, {digest} is right",
             remedy=REMEDY,
         )
-    return parse_manifest(document["manifest"])
 
 
 def _check_version(version: Any) -> None:

@@ -34,7 +34,19 @@ from glowplug.core.manifest import (
 )
 
 from . import layout
-from .fields import REMEDY, array, free_object, integer, mapping, record, refuse, text
+from .fields import (
+    MAX_INTEGER,
+    MAX_TEXT_CHARS,
+    REMEDY,
+    array,
+    free_object,
+    integer,
+    mapping,
+    record,
+    refuse,
+    table,
+    text,
+)
 
 MAX_RANK = 254  # TensorFlow's own limit
 MAX_OUTPUT_INDEX = 2**31 - 1
@@ -53,8 +65,7 @@ _OUTPUT_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PACKAGE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
-# What an engine runs. A bundle without it cannot be loaded, so it is refused while the message can still say
-# why.
+# What an engine runs; a bundle without it could not be loaded.
 _ENGINE_FILE = {"native": layout.GRAPH, "litert": layout.TFLITE}
 
 
@@ -92,9 +103,8 @@ def parse_manifest(value: Any) -> Manifest:
 
 def _parse_files(value: Any) -> dict[str, FileEntry]:
     files = {}
-    for path, one in mapping(value, "files").items():
-        where = f"files.{path}"
-        layout.check_path(path, where)
+    for path, one in table(value, "files").items():
+        where = f"files.{layout.check_path(path, 'files')}"
         if path == layout.MANIFEST:
             refuse("files", "every file but the manifest itself", path)
         entry = record(one, where, _FILE)
@@ -168,7 +178,8 @@ def _parse_dims(value: Any, where: str) -> tuple[int, ...]:
     if len(dims) > MAX_RANK:
         refuse(f"{where}.shape", f"at most {MAX_RANK} dimensions", len(dims))
     for dim in dims:
-        integer(dim, f"{where}.shape")
+        if type(dim) is not int or not 0 <= dim <= MAX_INTEGER:
+            refuse(f"{where}.shape", f"integers from 0 to {MAX_INTEGER}", dim)
     return tuple(dims)
 
 
@@ -230,10 +241,9 @@ def _parse_nodes(value: Any, where: str) -> tuple[str, ...]:
 
 
 def _parse_node(value: Any, where: str) -> str:
-    node = text(value, where)
-    if not _NODE.fullmatch(node):
-        refuse(where, "the name of a graph node", node)
-    return node
+    if type(value) is not str or len(value) > MAX_TEXT_CHARS or not _NODE.fullmatch(value):
+        refuse(where, "the name of a graph node", value)
+    return value
 
 
 def _parse_assets(value: Any, files: Mapping[str, FileEntry]) -> tuple[Asset, ...]:
@@ -241,7 +251,10 @@ def _parse_assets(value: Any, files: Mapping[str, FileEntry]) -> tuple[Asset, ..
     for i, row in enumerate(array(value, "assets")):
         where = f"assets[{i}]"
         one = record(row, where, _ASSET)
-        path = layout.check_path(text(one["path"], f"{where}.path"), where)
+        path = one["path"]
+        if type(path) is not str:
+            refuse(f"{where}.path", "a path", path)
+        layout.check_path(path, where)
         if not path.startswith(layout.ASSETS):
             layout.refuse_path(path, where, f"an asset stands below {layout.ASSETS}")
         if path not in files:
