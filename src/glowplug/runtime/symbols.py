@@ -87,5 +87,5 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
         ],
     ),
     "TF_LoadLibrary": (Pointer, [c.c_char_p, Pointer]),
-    "TF_DeleteLibraryHandle": (None, [Pointer]),
+    "TF_GetOpList": (Buffer, [Pointer]),
 }

@@ -83,7 +83,7 @@ class MappedMemory:
         self.nbytes = nbytes
         self.lent = 0
         self.released = 0
-        self._keep = keep
+        self._keep: object = keep
         self._deallocator = Deallocator(self._release)
 
     def tensor(self, offset: int, nbytes: int, dtype: str, shape: tuple[int, ...]) -> Tensor:
@@ -100,6 +100,10 @@ class MappedMemory:
         )
         self.lent += 1
         return Tensor(library, pointer, keep=self)
+
+    def forget(self) -> None:
+        """Let go of the memory; for use when every tensor has been released."""
+        self._keep = None
 
     def holds(self, address: int) -> bool:
         """Say whether an address lies inside this memory."""
