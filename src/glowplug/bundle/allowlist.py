@@ -23,6 +23,8 @@ from glowplug.core.manifest import Manifest
 
 from .graphscan import GraphScan, Node, scan
 
+OPS_FILE = Path(__file__).with_name("allowed_ops.txt")
+
 # The ops that read a file, which their second input names.
 _FILE_OPS = frozenset({"InitializeTableFromTextFile", "InitializeTableFromTextFileV2"})
 _FILE_INPUT = 1
@@ -30,13 +32,13 @@ _FILE_INPUT = 1
 # Calling a function by its name is allowed, so no function may have the name of an op. Every registered op
 # has a name of this form (CamelCase, no underscore inside); a function that tf.function, tf.cond or Grappler
 # made never has.
-_OP_NAME = re.compile(r"_*[A-Z][A-Za-z0-9>]*")
+OP_NAME = re.compile(r"_*[A-Z][A-Za-z0-9>]*")
 
 
 @functools.cache
 def allowed_ops() -> frozenset[str]:
     """Return the names in `allowed_ops.txt`."""
-    lines = Path(__file__).with_name("allowed_ops.txt").read_text("ascii").splitlines()
+    lines = OPS_FILE.read_text("ascii").splitlines()
     return frozenset(line for line in lines if line and not line.startswith("#"))
 
 
@@ -56,7 +58,7 @@ def check_graph(graph: bytes, manifest: Manifest, *, extra_ops: Collection[str] 
 def check_ops(found: GraphScan, *, extra_ops: Collection[str] = ()) -> None:
     """Raise `OpNotAllowedError` for an op, in the graph or in a library function, that is not on the list."""
     for name in found.functions:
-        if _OP_NAME.fullmatch(name) or name in extra_ops:
+        if OP_NAME.fullmatch(name) or name in extra_ops:
             _refuse("a function of the graph has a name like an op's", name)
     allowed = allowed_ops().union(found.functions, extra_ops)
     if not {node.op for node in found.nodes.values()} <= allowed:

@@ -9,6 +9,7 @@ import mmap
 import os
 import stat
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 from glowplug.core.digest import sha256
@@ -51,7 +52,7 @@ class Bundle:
         entry = self.manifest.files.get(layout.WEIGHTS)
         if entry is None or not entry.size:
             return mmap.mmap(-1, 1, access=mmap.ACCESS_READ)
-        with locate(self.root, layout.WEIGHTS)[0].open("rb") as stream:
+        with open_file(self.root, layout.WEIGHTS) as stream:
             check_size(layout.WEIGHTS, os.fstat(stream.fileno()).st_size, entry)
             return mmap.mmap(stream.fileno(), entry.size, access=mmap.ACCESS_READ)
 
@@ -117,6 +118,16 @@ def locate(root: Path, path: str) -> tuple[Path, os.stat_result]:
     return Path(real), status
 
 
+def open_file(root: Path, path: str) -> FileIO:
+    """Open a listed file for unbuffered reading."""
+    try:
+        return FileIO(locate(root, path)[0])
+    except OSError as error:
+        raise StorageError(
+            "a file of the bundle cannot be read", seen=f"{path} ({error.strerror})"
+        ) from error
+
+
 def check_size(path: str, size: int, entry: FileEntry) -> None:
     """Raise `FileSizeError` unless the file is as long as its entry says."""
     if size != entry.size:
@@ -139,8 +150,9 @@ def check_digest(path: str, digest: str, entry: FileEntry) -> None:
 
 def _read_checked(root: Path, path: str, entry: FileEntry) -> bytes:
     """Read a file whose bytes are about to be used. What is hashed is what is returned."""
-    with locate(root, path)[0].open("rb") as stream:
-        data = stream.read(entry.size + 1)
+    with open_file(root, path) as stream:
+        check_size(path, os.fstat(stream.fileno()).st_size, entry)
+        data = stream.readall()
     check_size(path, len(data), entry)
     check_digest(path, sha256(data), entry)
     return data

@@ -13,7 +13,7 @@ from glowplug.core.errors import PaddingError
 from glowplug.core.manifest import Manifest
 
 from . import allowlist, layout
-from .reader import check_digest, locate, open_bundle
+from .reader import check_digest, open_bundle, open_file
 
 Progress = Callable[[int, int], None]
 
@@ -42,7 +42,7 @@ def verify(directory: Path, *, progress: Progress | None = None) -> Report:
     done = 0
     for path, entry in manifest.files.items():
         digest = hashlib.sha256()
-        for chunk in _chunks(locate(bundle.root, path)[0]):
+        for chunk in _chunks(bundle.root, path):
             digest.update(chunk)
             done += len(chunk)
             if progress is not None:
@@ -56,9 +56,9 @@ def verify(directory: Path, *, progress: Progress | None = None) -> Report:
     return Report(bundle.root, manifest, done, tuple(_unlisted(bundle.root, manifest)))
 
 
-def _chunks(path: Path) -> Iterator[memoryview]:
+def _chunks(root: Path, path: str) -> Iterator[memoryview]:
     buffer = memoryview(bytearray(_CHUNK_BYTES))
-    with path.open("rb", buffering=0) as stream:
+    with open_file(root, path) as stream:
         while count := stream.readinto(buffer):
             yield buffer[:count]
 
@@ -68,7 +68,7 @@ def _check_padding(root: Path, manifest: Manifest) -> None:
     entry = manifest.files.get(layout.WEIGHTS)
     if entry is None:
         return
-    with locate(root, layout.WEIGHTS)[0].open("rb") as stream:
+    with open_file(root, layout.WEIGHTS) as stream:
         position = 0
         for start, end in [*((t.offset, t.offset + t.nbytes) for t in manifest.tensors), (entry.size,) * 2]:
             stream.seek(position)
@@ -85,8 +85,8 @@ def _check_padding(root: Path, manifest: Manifest) -> None:
 
 
 def _unlisted(root: Path, manifest: Manifest) -> Iterator[str]:
-    for folder, _, names in os.walk(root):
-        for name in names:
+    for folder, folders, names in os.walk(root):
+        for name in sorted(names + [one for one in folders if Path(folder, one).is_symlink()]):
             path = Path(folder, name).relative_to(root).as_posix()
             if path != layout.MANIFEST and path not in manifest.files:
                 yield path
