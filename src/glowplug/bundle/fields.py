@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, NoReturn
 
-from glowplug.core.errors import ManifestMalformedError
+from ..core.errors import ManifestMalformedError
 
 MAX_TEXT_CHARS = 4096
 MAX_INTEGER = 2**62

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from glowplug.core.errors import UnsafePathError
+from ..core.errors import UnsafePathError
 
 ALIGNMENT = 64  # TF_NewTensor copies a buffer that starts below this alignment
 
 MANIFEST = "bundle.json"
+SEAL = "bundle.seal"  # who packed it; not listed in the manifest, which it signs
 GRAPH = "graph.pb"
 PORTABLE_GRAPH = "graph.portable.pb"
 WEIGHTS = "weights.bin"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from glowplug.core.digest import sha256
-from glowplug.core.errors import (
+from ..core.digest import sha256
+from ..core.errors import (
     DigestError,
     FileSizeError,
     MissingFileError,
@@ -21,7 +21,7 @@ from glowplug.core.errors import (
     StorageError,
     UnsafePathError,
 )
-from glowplug.core.manifest import Asset, FileEntry, Manifest
+from ..core.manifest import Asset, FileEntry, Manifest
 
 from . import layout, schema
 
@@ -42,6 +42,12 @@ class Bundle:
         if entry is None:
             raise MissingFileError("the bundle does not have this graph", seen=name, remedy=_REMEDY)
         return _read_checked(self.root, name, entry)
+
+    def check_files(self, prefix: str) -> None:
+        """Check the digest of every listed file whose path begins with `prefix`."""
+        for path, entry in self.manifest.files.items():
+            if path.startswith(prefix):
+                _read_checked(self.root, path, entry)
 
     def map_weights(self) -> mmap.mmap:
         """Map `weights.bin` shared and read-only; close the map when no tensor points into it any more.

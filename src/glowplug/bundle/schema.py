@@ -11,9 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from glowplug.core.digest import sha256
-from glowplug.core.errors import DigestError, ManifestMalformedError, ManifestTooLargeError, NewerFormatError
-from glowplug.core.manifest import FORMAT_VERSION, Fingerprint, Manifest, Port, Signature
+from ..core.digest import sha256
+from ..core.errors import DigestError, ManifestMalformedError, ManifestTooLargeError, NewerFormatError
+from ..core.manifest import FORMAT_VERSION, Fingerprint, Manifest, Port, Signature
 
 from . import layout
 from .fields import REMEDY, record, refuse

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from glowplug.core.dtypes import BY_NAME
-from glowplug.core.errors import (
+from ..core.dtypes import BY_NAME
+from ..core.errors import (
     MissingFileError,
     TensorMisalignedError,
     TensorOutOfBoundsError,
@@ -20,7 +20,7 @@ from glowplug.core.errors import (
     TensorSizeError,
     UnknownDtypeError,
 )
-from glowplug.core.manifest import (
+from ..core.manifest import (
     ENGINES,
     Asset,
     FileEntry,

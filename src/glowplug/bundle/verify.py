@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from glowplug.core.errors import PaddingError
-from glowplug.core.manifest import Manifest
+from ..core.errors import PaddingError
+from ..core.manifest import Manifest
 
 from . import allowlist, layout
 from .reader import check_digest, open_bundle, open_file
@@ -88,5 +88,5 @@ def _unlisted(root: Path, manifest: Manifest) -> Iterator[str]:
     for folder, folders, names in os.walk(root):
         for name in sorted(names + [one for one in folders if Path(folder, one).is_symlink()]):
             path = Path(folder, name).relative_to(root).as_posix()
-            if path != layout.MANIFEST and path not in manifest.files:
+            if path not in (layout.MANIFEST, layout.SEAL) and path not in manifest.files:
                 yield path

@@ -9,7 +9,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tensorflow.core.framework import graph_pb2, node_def_pb2
+from tensorflow.core.framework import attr_value_pb2, graph_pb2, node_def_pb2
+
+_NO_VALUE = attr_value_pb2.AttrValue()
 
 
 def node_of(reference: str) -> str:
@@ -25,6 +27,11 @@ def is_control(reference: str) -> bool:
 def canonical(reference: str) -> str:
     """Return the short form of a tensor name: `a:0` becomes `a`."""
     return reference.removesuffix(":0")
+
+
+def attribute(node: Any, key: str) -> Any:
+    """Return an attribute, empty where the node has none. Reading `node.attr[key]` would add it."""
+    return node.attr[key] if key in node.attr else _NO_VALUE
 
 
 class GraphEditor:

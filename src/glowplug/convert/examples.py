@@ -9,7 +9,7 @@ import numpy as np
 from tensorflow.core.example import example_pb2
 from tensorflow.python.framework import tensor_util
 
-from .editor import GraphEditor, is_control, node_of
+from .editor import GraphEditor, attribute, is_control, node_of
 from .samples import Strings
 
 _FLOAT, _STRING, _INT64 = 1, 7, 9
@@ -17,7 +17,11 @@ _FLOAT, _STRING, _INT64 = 1, 7, 9
 
 def example_makers(graph: GraphEditor) -> tuple[Strings, ...]:
     """Return one maker of strings for each parsing operation of the graph."""
-    found = (_features(graph, node) for node in graph.nodes.values() if node.op in ("ParseExample", "ParseExampleV2"))
+    found = (
+        _features(graph, node)
+        for node in graph.nodes.values()
+        if node.op in ("ParseExample", "ParseExampleV2")
+    )
     return tuple(_maker(features) for features in found if features is not None)
 
 
@@ -46,9 +50,9 @@ def _features(graph: GraphEditor, node: Any) -> dict[str, tuple[int, int]] | Non
     """Return the type and length of each dense feature, and of sparse ones with a length of one."""
     inputs = [_constant(graph, reference) for reference in node.input if not is_control(reference)]
     if node.op == "ParseExample":
-        sparse_count = node.attr["Nsparse"].i
+        sparse_count = attribute(node, "Nsparse").i
         sparse = inputs[2 : 2 + sparse_count]
-        dense = inputs[2 + sparse_count : 2 + sparse_count + node.attr["Ndense"].i]
+        dense = inputs[2 + sparse_count : 2 + sparse_count + attribute(node, "Ndense").i]
         names = [_names(value) for value in (*sparse, *dense)]
         if any(name is None for name in names):
             return None
@@ -58,8 +62,10 @@ def _features(graph: GraphEditor, node: Any) -> dict[str, tuple[int, int]] | Non
         if sparse_keys is None or dense_keys is None:
             return None
         keys, sparse_count = sparse_keys + dense_keys, len(sparse_keys)
-    types = [*node.attr["sparse_types"].list.type, *node.attr["Tdense"].list.type]
-    shapes = [math.prod(max(d.size, 1) for d in shape.dim) for shape in node.attr["dense_shapes"].list.shape]
+    types = [*attribute(node, "sparse_types").list.type, *attribute(node, "Tdense").list.type]
+    shapes = [
+        math.prod(max(d.size, 1) for d in shape.dim) for shape in attribute(node, "dense_shapes").list.shape
+    ]
     return dict(zip(keys, zip(types, [1] * sparse_count + shapes, strict=True), strict=True))
 
 
@@ -67,7 +73,11 @@ def _constant(graph: GraphEditor, reference: str) -> Any:
     node = graph.nodes.get(node_of(reference))
     while node is not None and node.op == "Identity":
         node = graph.nodes.get(node_of(node.input[0]))
-    return tensor_util.MakeNdarray(node.attr["value"].tensor) if node is not None and node.op == "Const" else None
+    return (
+        tensor_util.MakeNdarray(node.attr["value"].tensor)
+        if node is not None and node.op == "Const"
+        else None
+    )
 
 
 def _names(value: Any) -> list[str] | None:

@@ -27,7 +27,11 @@ def foldable_nodes(graph: GraphEditor, weights: set[str]) -> set[str]:
     for node in graph.in_order():
         if node.op == "Const" or node.name in weights:
             folded.add(node.name)
-        elif node.input and node.op not in _NEVER and all(r in folded or node_of(r) in folded for r in node.input):
+        elif (
+            node.input
+            and node.op not in _NEVER
+            and all(r in folded or node_of(r) in folded for r in node.input)
+        ):
             definition = op_def_registry.get(node.op)
             if definition is not None and not definition.is_stateful and not any(map(is_control, node.input)):
                 folded.add(node.name)
@@ -62,7 +66,9 @@ def _weights_behind(graph: GraphEditor, folded: set[str], weights: set[str]) -> 
         if node.name in weights:
             behind[node.name] = {node.name}
         elif node.name in folded:
-            behind[node.name] = set().union(*(behind[node_of(r)] for r in node.input)) if node.input else set()
+            behind[node.name] = (
+                set().union(*(behind[node_of(r)] for r in node.input)) if node.input else set()
+            )
     return behind
 
 

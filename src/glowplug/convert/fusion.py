@@ -14,7 +14,7 @@ import numpy as np
 from tensorflow.core.framework import attr_value_pb2
 
 from .attributes import constant, dtype_attr
-from .editor import GraphEditor, is_control, node_of
+from .editor import GraphEditor, attribute, is_control, node_of
 from .folding import foldable_nodes
 from .shapes import Shape, infer_shapes
 
@@ -44,7 +44,7 @@ class _Pass:
 
     def run(self) -> bool:
         for node in list(self._graph.nodes.values()):
-            if node.attr["T"].type in _FLOATS and not any(is_control(r) for r in node.input):
+            if attribute(node, "T").type in _FLOATS and not any(is_control(r) for r in node.input):
                 self._rewrite(node)
         self._graph.redirect(self._moved)
         self._graph.keep(self._graph.slice(self._kept))
@@ -100,17 +100,21 @@ class _Pass:
         """Write a frozen batch normalisation after a convolution as a multiplication and an addition."""
         producer = self._sole(node.input[0])
         constants = [node_of(r) in self._constant for r in node.input[1:5]]
-        plain = not node.attr["is_training"].b and node.attr["U"].type == node.attr["T"].type
-        unread = not any(f"{node.name}:{i}" in r.input for r in self._graph.nodes.values() for i in range(1, 6))
+        plain = (
+            not attribute(node, "is_training").b and attribute(node, "U").type == attribute(node, "T").type
+        )
+        unread = not any(
+            f"{node.name}:{i}" in r.input for r in self._graph.nodes.values() for i in range(1, 6)
+        )
         if not (plain and unread and all(constants) and producer is not None):
             return
-        if producer.op not in _CONTRACTIONS or node.attr["data_format"].s not in (b"", b"NHWC"):
+        if producer.op not in _CONTRACTIONS or attribute(node, "data_format").s not in (b"", b"NHWC"):
             return
         data, gamma, beta, mean, variance = node.input[:5]
-        dtype = np.float32 if node.attr["T"].type == 1 else np.float64
-        epsilon = constant(self._graph, f"{node.name}/epsilon", dtype(node.attr["epsilon"].f))
+        dtype = np.float32 if attribute(node, "T").type == 1 else np.float64
+        epsilon = constant(self._graph, f"{node.name}/epsilon", dtype(attribute(node, "epsilon").f))
         shifted = self._binary("AddV2", f"{node.name}/variance", [variance, epsilon], node)
-        root = self._graph.create("Rsqrt", f"{node.name}/rsqrt", [shifted], T=node.attr["T"]).name
+        root = self._graph.create("Rsqrt", f"{node.name}/rsqrt", [shifted], T=attribute(node, "T")).name
         scale = self._binary("Mul", f"{node.name}/scale", [gamma, root], node)
         shift = self._binary("Mul", f"{node.name}/shift", [mean, scale], node)
         offset = self._binary("Sub", f"{node.name}/offset", [beta, shift], node)
@@ -122,7 +126,11 @@ class _Pass:
         first, second = node.input[:2]
         if node_of(second) in self._constant and node_of(first) not in self._constant:
             return first, second
-        if node.op != "BiasAdd" and node_of(first) in self._constant and node_of(second) not in self._constant:
+        if (
+            node.op != "BiasAdd"
+            and node_of(first) in self._constant
+            and node_of(second) not in self._constant
+        ):
             return second, first
         return None
 
@@ -135,7 +143,8 @@ class _Pass:
         if any(is_control(r) for r in node.input) or name in self._moved:
             return None
         if node.op in _CONTRACTIONS and (
-            node_of(node.input[1]) not in self._constant or node.attr["data_format"].s not in (b"", b"NHWC")
+            node_of(node.input[1]) not in self._constant
+            or attribute(node, "data_format").s not in (b"", b"NHWC")
         ):
             return None
         return node
@@ -146,7 +155,7 @@ class _Pass:
             return None
         if contraction.op == "DepthwiseConv2dNative":
             return math.prod(size for size in shape[2:] if size is not None)
-        if contraction.op == "MatMul" and contraction.attr["transpose_b"].b:
+        if contraction.op == "MatMul" and attribute(contraction, "transpose_b").b:
             return shape[0]
         return shape[-1]
 
@@ -164,7 +173,7 @@ class _Pass:
         assert weights is not None
         if contraction.op == "DepthwiseConv2dNative":
             dims = [size or 0 for size in weights[2:]]
-        elif contraction.op == "MatMul" and contraction.attr["transpose_b"].b:
+        elif contraction.op == "MatMul" and attribute(contraction, "transpose_b").b:
             dims = [weights[0] or 0, 1]
         else:
             dims = [weights[-1] or 0]
@@ -178,14 +187,16 @@ class _Pass:
 
     def _reshape(self, reference: str, dims: list[int], like: Any) -> str:
         shape = constant(self._graph, f"{like.name}/shape", np.array(dims, np.int32))
-        attributes = {"T": like.attr["T"], "Tshape": dtype_attr(3)}
-        return self._made(self._graph.create("Reshape", f"{like.name}/reshape", [reference, shape], **attributes))
+        attributes = {"T": attribute(like, "T"), "Tshape": dtype_attr(3)}
+        return self._made(
+            self._graph.create("Reshape", f"{like.name}/reshape", [reference, shape], **attributes)
+        )
 
     def _binary(self, op: str, name: str, inputs: list[str], like: Any) -> str:
-        return self._made(self._graph.create(op, name, inputs, T=like.attr["T"]))
+        return self._made(self._graph.create(op, name, inputs, T=attribute(like, "T")))
 
     def _bias(self, contraction: Any, offset: str, like: Any) -> Any:
-        attributes = {"T": like.attr["T"], "data_format": attr_value_pb2.AttrValue(s=b"NHWC")}
+        attributes = {"T": attribute(like, "T"), "data_format": attr_value_pb2.AttrValue(s=b"NHWC")}
         return self._graph.create("BiasAdd", f"{like.name}/bias", [contraction.name, offset], **attributes)
 
     def _made(self, node: Any) -> str:

@@ -12,7 +12,7 @@ from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.framework import op_def_registry
 
 from ..core.errors import UnsupportedModelError
-from .editor import GraphEditor, canonical, is_control, node_of
+from .editor import GraphEditor, attribute, canonical, is_control, node_of
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _DEEPEST = 64
@@ -36,11 +36,13 @@ def inline_calls(graph: GraphEditor) -> tuple[dict[str, str], dict[str, set[str]
             outputs.update(moved)
         graph.redirect(outputs)
         _redirect_control(graph, {call.name: effects[call.name] for call in calls}, outputs)
-    raise UnsupportedModelError("the model's functions call each other without end", seen=f"{_DEEPEST} levels")
+    raise UnsupportedModelError(
+        "the model's functions call each other without end", seen=f"{_DEEPEST} levels"
+    )
 
 
 def _callee(node: Any, graph: GraphEditor) -> str | None:
-    name: str = node.attr["f"].func.name if node.op in _CALLS else node.op
+    name: str = attribute(node, "f").func.name if node.op in _CALLS else node.op
     return name if name in graph.library else None
 
 

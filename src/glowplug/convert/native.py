@@ -28,8 +28,24 @@ from .variables import bind_variables
 from .weights import Weights, extract_constants
 
 # Stateful operations whose only effect is their result: nobody needs to run them for their own sake.
-_READ_ONLY_PREFIXES = ("Read", "VarHandle", "VarIsInitialized", "ResourceGather", "Lookup", "HashTable", "Mutable")
-_READ_ONLY_PREFIXES += ("Anonymous", "Random", "Parameterized", "Truncated", "Multinomial", "Placeholder", "VariableV2")
+_READ_ONLY_PREFIXES = (
+    "Read",
+    "VarHandle",
+    "VarIsInitialized",
+    "ResourceGather",
+    "Lookup",
+    "HashTable",
+    "Mutable",
+)
+_READ_ONLY_PREFIXES += (
+    "Anonymous",
+    "Random",
+    "Parameterized",
+    "Truncated",
+    "Multinomial",
+    "Placeholder",
+    "VariableV2",
+)
 _EFFECTS_DESPITE_PREFIX = ("LookupTableInsert", "LookupTableRemove", "LookupTableImport")
 _DROPPED_ATTRIBUTES = ("_class", "_output_shapes", "_has_manual_control_dependencies", "_XlaMustCompile")
 
@@ -80,23 +96,28 @@ def convert(source: SavedModel, spool: Spool, *, fuse: bool = True) -> NativeMod
     _hide_shapes(graph, signatures)
     steps = tuple(step for step in (tuple(variables), tuple(tables.initializers)) if step)
     kept = [*_references(signatures), *(node for step in steps for node in step), *tables.assets]
-    portable = _optimize_portably(graph, kept)
+    portable = _optimize_portably(graph, kept, weights)
     if fuse:
         fuse_scales(portable, set(weights.values), {node_of(reference) for reference in kept})
     fold_weights(portable, weights, spool)
     extract_constants(portable, weights, spool)
     signatures = _separate_outputs(portable, signatures)
     kept = [*_references(signatures), *(node for step in steps for node in step), *tables.assets]
-    portable.keep(portable.slice(kept) | {node_of(p.tensor) for s in signatures.values() for p in s.inputs.values()})
+    portable.keep(
+        portable.slice(kept) | {node_of(p.tensor) for s in signatures.values() for p in s.inputs.values()}
+    )
     weights.keep(portable)
-    machine = optimize(portable, [*kept, *weights.values], portable=False)
+    machine = optimize(portable, kept, weights.values, portable=False)
     _clean(machine)
     return NativeModel(portable, machine, signatures, weights, steps, tables.assets)
 
 
 def _moved_signature(source: SavedModel, name: str, moved: Mapping[str, str]) -> NativeSignature:
     declared = source.signatures[name]
-    outputs = {key: replace(port, tensor=moved.get(port.tensor, port.tensor)) for key, port in declared.outputs.items()}
+    outputs = {
+        key: replace(port, tensor=moved.get(port.tensor, port.tensor))
+        for key, port in declared.outputs.items()
+    }
     return NativeSignature(declared.inputs, outputs, ())
 
 
@@ -135,7 +156,9 @@ def _clean(graph: GraphEditor) -> None:
         node.ClearField("experimental_debug_info")
 
 
-def _share_inputs(graph: GraphEditor, signatures: Mapping[str, NativeSignature]) -> dict[str, NativeSignature]:
+def _share_inputs(
+    graph: GraphEditor, signatures: Mapping[str, NativeSignature]
+) -> dict[str, NativeSignature]:
     """Let signatures with the same input use one placeholder, so that what they compute alike is there once."""
     first: dict[tuple[str, str], str] = {}
     moved: dict[str, str] = {}
@@ -152,7 +175,9 @@ def _share_inputs(graph: GraphEditor, signatures: Mapping[str, NativeSignature])
         graph.nodes.pop(node_of(name), None)
 
     def ports(declared: Mapping[str, Port]) -> dict[str, Port]:
-        return {key: replace(port, tensor=moved.get(port.tensor, port.tensor)) for key, port in declared.items()}
+        return {
+            key: replace(port, tensor=moved.get(port.tensor, port.tensor)) for key, port in declared.items()
+        }
 
     return {n: replace(s, inputs=ports(s.inputs), outputs=ports(s.outputs)) for n, s in signatures.items()}
 
@@ -170,15 +195,17 @@ def _hide_shapes(graph: GraphEditor, signatures: Mapping[str, NativeSignature]) 
                 node.attr["shape"].CopyFrom(shape_attr(None))
 
 
-def _optimize_portably(graph: GraphEditor, kept: list[str]) -> GraphEditor:
+def _optimize_portably(graph: GraphEditor, kept: list[str], weights: Weights) -> GraphEditor:
     """Optimise, unless that brings in operations that another TensorFlow may not have."""
-    optimized = optimize(graph, kept, portable=True)
+    optimized = optimize(graph, kept, weights.values, portable=True)
     if any(node.op.startswith("_") for node in optimized.nodes.values()):
         return graph
     return optimized
 
 
-def _separate_outputs(graph: GraphEditor, signatures: Mapping[str, NativeSignature]) -> dict[str, NativeSignature]:
+def _separate_outputs(
+    graph: GraphEditor, signatures: Mapping[str, NativeSignature]
+) -> dict[str, NativeSignature]:
     """A tensor cannot be fed and fetched in one run: give outputs that are placeholders a node of their own."""
     result = {}
     for name, signature in signatures.items():

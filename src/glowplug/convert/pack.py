@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-import os
+import ctypes
 import shutil
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..bundle import allowlist, layout, schema
+from ..bundle import layout, schema
 from ..bundle.reader import open_bundle
-from ..bundle.writer import BundleWriter
 from ..core.clock import now_ns
 from ..core.errors import (
-    GlowplugError,
     OpNotAllowedError,
     OutputMismatchError,
+    TensorFlowError,
     UnsupportedModelError,
     UsageError,
 )
 from ..core.files import new_directory, refuse_existing, write_file
-from ..core.manifest import Asset, InitStep, Manifest, Signature
-from ..core.version import VERSION
+from ..core.manifest import Manifest
+from ..core.notices import held_back
 from ..load.engine import Options
-from ..load.native import NativeEngine
-from ..load.savedmodel import SavedModelEngine
 from ..load.seal import seal
-from ..load.warmup import Request, encode
+from ..load.warmup import Request
 
 Choice = Literal["auto", "native", "savedmodel"]
 Progress = Callable[[str], None]
 CHOICES: tuple[Choice, ...] = ("auto", "native", "savedmodel")
+_NOT_NATIVE = (UnsupportedModelError, OpNotAllowedError, OutputMismatchError, TensorFlowError)
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What `pack` made. `reason` says why the engine is not `native`, where it is not."""
+    """What `pack` made. `reason` says why `auto` did not choose the native engine, where it did not."""
 
     path: Path
     manifest: Manifest
@@ -59,68 +55,133 @@ def pack(
 ) -> Packed:
     """Pack a SavedModel directory, a `.keras` or `.h5` file, a Keras model or a `tf.Module` into a bundle.
 
-    `warmup` is an `.npz`, `.json` or `tf_serving_warmup_requests` file; `signatures` are those of a `tf.Module`.
-    Nothing is left at `output` when packing fails.
+    `warmup` is an `.npz`, `.json` or `tf_serving_warmup_requests` file; `signatures` are those of a `tf.Module`;
+    `op_libraries` names installed packages of custom operations. Nothing is left at `output` when packing fails.
     """
     if engine not in CHOICES:
         raise UsageError("there is no such engine", seen=engine, remedy=f"use one of {', '.join(CHOICES)}")
     target = Path(output)
     refuse_existing(target, force=force)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-    job = _Job(engine, tuple(op_libraries), progress or (lambda stage: None))
     with new_directory(target, force=force) as directory:
-        manifest, reason = job.run(model, directory, warmup, signatures)
+        job = _Job(directory, tuple(op_libraries), progress or (lambda stage: None))
+        manifest, reason = job.run(model, engine, Path(warmup) if warmup else None, signatures)
     return Packed(target, manifest, reason, job.stages_ns)
 
 
 class _Job:
-    """One run of `pack`. `directory` is the bundle that grows under a temporary name."""
+    """One run of `pack`, in a directory that becomes the bundle at the end."""
 
-    def __init__(self, engine: Choice, op_libraries: tuple[str, ...], progress: Progress) -> None:
-        self._engine = engine
+    def __init__(self, directory: Path, op_libraries: tuple[str, ...], progress: Progress) -> None:
+        self._directory = directory
+        self._scratch = directory / ".scratch"
         self._op_libraries = op_libraries
         self._progress = progress
-        self.stages_ns: dict[str, int] = {}
         self._stage: tuple[str, int] | None = None
+        self.stages_ns: dict[str, int] = {}
 
     def run(
-        self, model: Any, directory: Path, warmup: str | Path | None, signatures: Mapping[str, Any] | None
+        self, model: Any, engine: Choice, warmup: Path | None, signatures: Mapping[str, Any] | None
     ) -> tuple[Manifest, str | None]:
-        """Pack and return the manifest, and why the engine is not `native`."""
+        """Build the bundle and return its manifest, and why it is not native."""
         self._enter("import TensorFlow")
-        import tensorflow  # noqa: F401 - so that its cost has a name of its own
-
+        with held_back():
+            import tensorflow  # noqa: F401 - here, so that its cost has a name of its own
         from ..runtime.oplibrary import load_op_library
-        from .equivalence import record
-        from .saved_model import SavedModel
         from .sources import locate
-        from .warmup_files import SERVING_FILE, read_requests
 
-        self._ops = frozenset[str]().union(*(load_op_library(name) for name in self._op_libraries))
-        scratch = directory / ".scratch"
-        scratch.mkdir()
-        with ExitStack() as stack:
-            stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-            self._enter("read model")
-            self._located = locate(model, scratch, signatures)
-            self._bundle = directory / ".bundle"
-            with SavedModel(self._located.directory) as source:
-                own = self._located.directory / SERVING_FILE
-                path = Path(warmup) if warmup else own if own.is_file() else None
-                self._requests = read_requests(path, source.signatures) if path else []
-                self._enter("record answers")
-                self._recording = record(source, self._requests)
-                reason = self._build_native(source, scratch) if self._engine != "savedmodel" else "--engine savedmodel"
-                if reason is not None:
-                    self._build_savedmodel(source)
-            if reason is None:
-                reason = self._settle_native(scratch)
-            manifest = self._check_and_record()
-        for entry in self._bundle.iterdir():
-            entry.rename(directory / entry.name)
-        self._bundle.rmdir()
+        self._scratch.mkdir()
+        for name in self._op_libraries:
+            load_op_library(name)
+        self._enter("read the model")
+        self._source = locate(model, self._scratch, signatures)
+        self._record(warmup)
+        manifest, reason = self._choose(engine)
+        self._enter("finish")
+        for entry in self._attempt.iterdir():
+            entry.rename(self._directory / entry.name)
+        seal(self._directory)
+        shutil.rmtree(self._scratch)
         self._leave()
         return manifest, reason
+
+    def _record(self, warmup: Path | None) -> None:
+        """Load the source, read the warm-up requests, and record what the source answers."""
+        from .equivalence import record
+        from .saved_model import SavedModel
+        from .warmup_files import SERVING_FILE, read_requests
+
+        self._loaded: SavedModel | None = SavedModel(self._source.directory)
+        shipped = self._source.directory / SERVING_FILE
+        path = warmup or (shipped if shipped.is_file() else None)
+        self._requests: list[Request] = read_requests(path, self._loaded.signatures) if path else []
+        self._enter("record the model's answers")
+        self._recording = record(self._loaded, self._requests)
+
+    def _choose(self, engine: Choice) -> tuple[Manifest, str | None]:
+        if engine == "savedmodel":
+            return self._savedmodel(), None
+        try:
+            try:
+                return self._native(fuse=True), None
+            except OutputMismatchError:  # rounding, perhaps: once more with the arithmetic in its own order
+                return self._native(fuse=False), None
+        except _NOT_NATIVE as error:
+            if engine == "native":
+                raise
+            return self._savedmodel(), f"{error.what}: {error.seen}"
+
+    def _native(self, *, fuse: bool) -> Manifest:
+        from .native import convert
+        from .saved_model import SavedModel
+        from .spool import Spool
+        from .write import write_native
+
+        source, self._loaded = self._loaded or SavedModel(self._source.directory), None
+        spool = Spool(self._scratch / "spool")
+        try:
+            with source:
+                self._enter("convert")
+                model = convert(source, spool, fuse=fuse)
+            _return_memory()
+            self._enter("write weights")
+            self._fresh_attempt()
+            write_native(self._attempt, model, self._source, self._requests, self._op_libraries)
+        finally:
+            spool.close()
+        return self._proved()
+
+    def _savedmodel(self) -> Manifest:
+        from .saved_model import SavedModel
+        from .write import write_savedmodel
+
+        source, self._loaded = self._loaded or SavedModel(self._source.directory), None
+        with source:
+            signatures = source.signatures
+        self._enter("copy the SavedModel")
+        self._fresh_attempt()
+        write_savedmodel(self._attempt, signatures, self._source, self._requests, self._op_libraries)
+        return self._proved()
+
+    def _fresh_attempt(self) -> None:
+        self._attempt = self._scratch / "bundle"
+        shutil.rmtree(self._attempt, ignore_errors=True)
+        self._attempt.mkdir()
+
+    def _proved(self) -> Manifest:
+        """Load the written bundle, repeat the recorded calls on it, and write the record into its manifest."""
+        from ..load.open import open_engine
+        from .equivalence import compare
+
+        self._enter("compare answers")
+        bundle = open_bundle(self._attempt)
+        engine = open_engine(bundle, Options(trust=True, op_libraries=self._op_libraries))
+        try:
+            equivalence = compare(engine, self._recording)
+        finally:
+            engine.close()
+        manifest = replace(bundle.manifest, equivalence=equivalence)
+        write_file(self._attempt / layout.MANIFEST, schema.dump(manifest))
+        return manifest
 
     def _enter(self, stage: str) -> None:
         self._leave()
@@ -132,3 +193,10 @@ class _Job:
             name, began = self._stage
             self.stages_ns[name] = self.stages_ns.get(name, 0) + now_ns() - began
             self._stage = None
+
+
+def _return_memory() -> None:
+    """Give the closed model's memory back to the system; glibc would keep it for later."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -42,7 +42,9 @@ def styles(inputs: Mapping[str, Port], makers: tuple[Strings, ...]) -> Iterator[
     integers = any(spec.dtype.startswith(("int", "uint")) and spec.dtype != "uint8" for spec in specs)
     strings = any(spec.dtype == "string" for spec in specs)
     choices = product(
-        makers if strings else makers[:1], _SIZES if open_sizes else _SIZES[:1], _BOUNDS if integers else _BOUNDS[:1]
+        makers if strings else makers[:1],
+        _SIZES if open_sizes else _SIZES[:1],
+        _BOUNDS if integers else _BOUNDS[:1],
     )
     for maker, size, bound in choices:
         yield Style(size, bound, maker)
@@ -62,7 +64,8 @@ def has_open_batch(inputs: Mapping[str, Port]) -> bool:
 def _make(spec: TensorSpec, style: Style, batch: int, random: np.random.Generator) -> NDArray[Any]:
     declared = (None,) if spec.shape is None else spec.shape
     shape = tuple(
-        size if size is not None else batch if place == 0 else style.size for place, size in enumerate(declared)
+        size if size is not None else batch if place == 0 else style.size
+        for place, size in enumerate(declared)
     )
     if spec.dtype == "string":
         count = int(np.prod(shape, dtype=np.int64))

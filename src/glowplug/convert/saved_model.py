@@ -150,7 +150,9 @@ def _ports(declared: Any) -> dict[str, Port]:
         dtype = BY_CODE.get(info.dtype % _FIRST_REF_TYPE)
         if dtype is None:
             kind = types_pb2.DataType.Name(info.dtype)
-            raise UnsupportedModelError("a signature has a type that arrays cannot carry", seen=f"{name}: {kind}")
+            raise UnsupportedModelError(
+                "a signature has a type that arrays cannot carry", seen=f"{name}: {kind}"
+            )
         shape = info.tensor_shape
         dims = None if shape.unknown_rank else tuple(d.size if d.size >= 0 else None for d in shape.dim)
         ports[name] = Port(TensorSpec(dtype.name, dims), canonical(info.name))

@@ -103,7 +103,9 @@ def _module_signatures(module: Any) -> dict[str, Any]:
     found = {}
     for name in dir(type(module)):
         attribute = getattr(module, name, None) if not name.startswith("__") or name == "__call__" else None
-        if getattr(attribute, "input_signature", None) is not None and hasattr(attribute, "get_concrete_function"):
+        if getattr(attribute, "input_signature", None) is not None and hasattr(
+            attribute, "get_concrete_function"
+        ):
             found[name] = attribute
     if len(found) == 1 or "__call__" in found:
         default = "__call__" if "__call__" in found else next(iter(found))

@@ -71,7 +71,9 @@ def _table_of(graph: GraphEditor, reference: str) -> str:
     return name
 
 
-def _fill_from_contents(graph: GraphEditor, table: Any, source: SavedModel, handle: str, plan: TablePlan) -> None:
+def _fill_from_contents(
+    graph: GraphEditor, table: Any, source: SavedModel, handle: str, plan: TablePlan
+) -> None:
     keys, values = table.attr["key_dtype"].type, table.attr["value_dtype"].type
     key_array, value_array = source.export_table(handle, keys, values)
     if not key_array.size:

@@ -11,7 +11,7 @@ from tensorflow.core.framework import attr_value_pb2
 
 from ..core.errors import TensorFlowError, UnsupportedModelError
 from .attributes import constant, dtype_attr
-from .editor import GraphEditor, is_control, node_of
+from .editor import GraphEditor, attribute, is_control, node_of
 from .saved_model import SavedModel
 from .spool import Spool, Value
 from .weights import Weights
@@ -54,10 +54,14 @@ def _reads(reader: Any, handle: str) -> bool:
 
 
 def _writes(reader: Any, variable: str) -> bool:
-    return (reader.op in _WRITES_REF or reader.op.startswith("Scatter")) and node_of(reader.input[0]) == variable
+    return (reader.op in _WRITES_REF or reader.op.startswith("Scatter")) and node_of(
+        reader.input[0]
+    ) == variable
 
 
-def _read_placeholder(graph: GraphEditor, reader: Any, weight: str, dtype: int, moved: dict[str, str]) -> None:
+def _read_placeholder(
+    graph: GraphEditor, reader: Any, weight: str, dtype: int, moved: dict[str, str]
+) -> None:
     """Rewrite one node that reads a variable into one that reads a fed tensor."""
     if reader.op in _READERS:
         _READERS[reader.op](graph, reader, weight, dtype, moved)
@@ -68,7 +72,7 @@ def _as_direct(graph: GraphEditor, reader: Any, weight: str, dtype: int, moved: 
 
 
 def _as_gather(graph: GraphEditor, reader: Any, weight: str, dtype: int, moved: dict[str, str]) -> None:
-    indices, batch_dims = reader.attr["Tindices"].type, reader.attr["batch_dims"].i
+    indices, batch_dims = reader.attr["Tindices"].type, attribute(reader, "batch_dims").i
     axis = constant(graph, f"{reader.name}/axis", np.int32(batch_dims))
     data = [reference for reference in reader.input if not is_control(reference)]
     control = [reference for reference in reader.input if is_control(reference)]
@@ -115,7 +119,9 @@ def _initialize(
     return name
 
 
-def _read_values(variables: list[Any], source: SavedModel, spool: Spool) -> dict[str, tuple[Value, tuple[int, ...]]]:
+def _read_values(
+    variables: list[Any], source: SavedModel, spool: Spool
+) -> dict[str, tuple[Value, tuple[int, ...]]]:
     """Read the variables from the loaded model, as many at a time as fit a fixed amount of memory."""
     values = {}
     for batch in _batches(variables):
@@ -123,7 +129,9 @@ def _read_values(variables: list[Any], source: SavedModel, spool: Spool) -> dict
             arrays = source.read_variables(batch)
         except TensorFlowError as error:
             names = ", ".join(node.name for node in batch[:3])
-            raise UnsupportedModelError("variables have no saved value", seen=f"{names}: {error.seen}") from error
+            raise UnsupportedModelError(
+                "variables have no saved value", seen=f"{names}: {error.seen}"
+            ) from error
         for node, array in zip(batch, arrays, strict=True):
             values[node.name] = (spool.store(array), array.shape)
     return values
@@ -133,7 +141,7 @@ def _batches(variables: list[Any]) -> Iterator[list[Any]]:
     batch: list[Any] = []
     total = 0
     for node in variables:
-        dims = [dim.size for dim in node.attr["shape"].shape.dim]
+        dims = [dim.size for dim in attribute(node, "shape").shape.dim]
         nbytes = math.prod(dims) * 8 if all(size >= 0 for size in dims) else _BATCH_BYTES
         if batch and total + nbytes > _BATCH_BYTES:
             yield batch

@@ -13,7 +13,6 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from numpy.typing import NDArray
 
 from ..core.errors import NotAModelError, UsageError
-from ..core.manifest import Port
 from ..load.arguments import bind
 from ..load.warmup import Request
 from .saved_model import SourceSignature
@@ -44,7 +43,11 @@ def read_requests(path: Path, signatures: Mapping[str, SourceSignature]) -> list
 
 def _checked(name: str, inputs: Any, signatures: Mapping[str, SourceSignature]) -> Request:
     if name not in signatures:
-        raise UsageError("a warm-up request names no signature of the model", seen=name, remedy=f"use one of {list(signatures)}")
+        raise UsageError(
+            "a warm-up request names no signature of the model",
+            seen=name,
+            remedy=f"use one of {list(signatures)}",
+        )
     signature = signatures[name]
     arrays = bind(name, signature, inputs, {})  # type: ignore[arg-type]
     return Request(name, dict(zip(signature.inputs, arrays, strict=True)))
@@ -83,7 +86,10 @@ def _from_serving(path: Path) -> Iterator[tuple[str, Any]]:
     for data in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
         request = log_type.FromString(data).predict_log.request
         if request.inputs:
-            yield request.model_spec.signature_name or _DEFAULT, {k: _array(v) for k, v in request.inputs.items()}
+            yield (
+                request.model_spec.signature_name or _DEFAULT,
+                {k: _array(v) for k, v in request.inputs.items()},
+            )
 
 
 def _array(serialized: bytes) -> NDArray[Any]:
@@ -100,7 +106,9 @@ def _prediction_log() -> Any:
     Tensors are kept as bytes, which is how a message travels inside another.
     """
     text, data, message = 9, 12, 11  # TYPE_STRING, TYPE_BYTES, TYPE_MESSAGE
-    file = descriptor_pb2.FileDescriptorProto(name="glowplug/warmup.proto", package="glowplug.warmup", syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(
+        name="glowplug/warmup.proto", package="glowplug.warmup", syntax="proto3"
+    )
 
     def add(name: str, *fields: tuple[str, int, int, str], parent: Any = None) -> Any:
         made = (parent.nested_type if parent is not None else file.message_type).add(name=name)
@@ -113,13 +121,14 @@ def _prediction_log() -> Any:
     entry = add("InputsEntry", ("key", 1, text, ""), ("value", 2, data, ""), parent=request)
     entry.options.map_entry = True
     request.field.add(
-        name="inputs", number=2, type=message, type_name=".glowplug.warmup.PredictRequest.InputsEntry", label=3
+        name="inputs",
+        number=2,
+        type=message,
+        type_name=".glowplug.warmup.PredictRequest.InputsEntry",
+        label=3,
     )
     add("PredictLog", ("request", 1, message, ".glowplug.warmup.PredictRequest"))
     add("PredictionLog", ("predict_log", 6, message, ".glowplug.warmup.PredictLog"))
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("glowplug.warmup.PredictionLog"))
-
-
-__all__ = ["SERVING_FILE", "Port", "read_requests"]

@@ -18,6 +18,7 @@ from .spool import Spool, Value
 
 SMALLEST_BYTES = 1024  # below this a constant costs less inside the graph than as one more fed tensor
 
+
 @dataclass(slots=True)
 class Weights:
     """Placeholder node -> the value it stands for, and the name its source gave it."""

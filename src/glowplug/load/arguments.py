@@ -49,7 +49,9 @@ def _as_array(name: str, signature: Signature, key: str, port: Port, value: Any)
     except (ValueError, TypeError, OverflowError) as error:
         raise _refused(name, signature, f"input {key!r} is no array: {error}") from error
     if array.dtype != wanted:
-        raise _refused(name, signature, f"input {key!r} must be {port.spec}, not {array.dtype}{list(array.shape)}")
+        raise _refused(
+            name, signature, f"input {key!r} must be {port.spec}, not {array.dtype}{list(array.shape)}"
+        )
     return array
 
 
@@ -64,7 +66,9 @@ def _carries(array: NDArray[Any], wanted: np.dtype[Any]) -> bool:
 def _as_strings(name: str, signature: Signature, key: str, value: Any) -> NDArray[Any]:
     array = np.asarray(value, object)
     if isinstance(value, np.ndarray) and value.dtype.kind not in "OSU":
-        raise _refused(name, signature, f"input {key!r} must be strings, not {value.dtype}{list(value.shape)}")
+        raise _refused(
+            name, signature, f"input {key!r} must be strings, not {value.dtype}{list(value.shape)}"
+        )
     for item in array.flat:
         if not isinstance(item, str | bytes):
             raise _refused(name, signature, f"input {key!r} must be strings, not {type(item).__name__}")

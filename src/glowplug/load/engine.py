@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -32,4 +32,3 @@ class Options:
     op_libraries: tuple[str, ...] = ()
     intra_op_threads: int = 0
     inter_op_threads: int = 0
-    extra: Mapping[str, Any] = field(default_factory=dict)

@@ -71,7 +71,9 @@ class NativeEngine:
         if self._session is None:
             raise ClosedError("the model is closed", remedy="load it again")
         ports = self.signatures[signature].inputs.values()
-        tensors = [Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)]
+        tensors = [
+            Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)
+        ]
         try:
             return self._calls[signature].run(tensors, self.memory)
         finally:
@@ -106,7 +108,9 @@ class NativeEngine:
         manifest = bundle.manifest
         paths = [np.array(str(bundle.asset_path(asset)), object) for asset in manifest.assets]
         assets = [Tensor.from_array(path, "string") for path in paths]
-        feeds = [asset.node for asset in manifest.assets] + [manifest.tensors[index].node for index in step.weights]
+        feeds = [asset.node for asset in manifest.assets] + [
+            manifest.tensors[index].node for index in step.weights
+        ]
         constants = [*assets, *(self.weights[index] for index in step.weights)]
         try:
             self._session.prepare(feeds, (), step.targets, constants).run(())

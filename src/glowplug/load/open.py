@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..bundle.reader import open_bundle
+from ..bundle.reader import Bundle, open_bundle
 from ..core.errors import UnsupportedModelError, UsageError
 from .engine import Engine, Options
 from .model import Info, Model
@@ -51,22 +51,27 @@ def load(
         )
     options = Options(trust, tuple(op_libraries), intra_op_threads, inter_op_threads)
     tell("start")
-    engine: Engine
-    if manifest.engine == "native":
-        from .native import NativeEngine
-
-        engine = NativeEngine(bundle, options)
-    elif manifest.engine == "savedmodel":
-        from .savedmodel import SavedModelEngine
-
-        engine = SavedModelEngine(bundle, options)
-    else:
-        raise UnsupportedModelError(
-            "this version of Glowplug cannot run this engine", seen=manifest.engine, remedy="pack with --engine auto"
-        )
+    engine = open_engine(bundle, options)
     tell("ready")
     info = Info(bundle.root, manifest.engine, tuple(engine.notes), manifest.provenance, manifest.equivalence)
     return Model(engine, info)
+
+
+def open_engine(bundle: Bundle, options: Options) -> Engine:
+    """Start the engine that the bundle asks for."""
+    if bundle.manifest.engine == "native":
+        from .native import NativeEngine
+
+        return NativeEngine(bundle, options)
+    if bundle.manifest.engine == "savedmodel":
+        from .savedmodel import SavedModelEngine
+
+        return SavedModelEngine(bundle, options)
+    raise UnsupportedModelError(
+        "this version of Glowplug cannot run this engine",
+        seen=bundle.manifest.engine,
+        remedy="pack with --engine auto",
+    )
 
 
 async def load_async(path: str | Path, **options: object) -> Model:

@@ -50,7 +50,9 @@ class SavedModelEngine:
         if self._session is None:
             raise ClosedError("the model is closed", remedy="load it again")
         ports = self.signatures[signature].inputs.values()
-        tensors = [Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)]
+        tensors = [
+            Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)
+        ]
         try:
             return self._calls[signature].run(tensors)
         finally:

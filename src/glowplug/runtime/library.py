@@ -7,18 +7,16 @@ Opening it starts no thread, so a process may still fork afterwards; the first g
 from __future__ import annotations
 
 import ctypes
-import importlib.machinery
 import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import LibraryNotFoundError, LibraryVersionError, SymbolMissingError
+from ..core.notices import held_back
 from . import symbols
 
 OLDEST, NEWEST = (2, 16), (2, 21)
@@ -28,7 +26,8 @@ _FILE_NAMES = {
     "linux": ("libtensorflow_framework.so.2", "libtensorflow_cc.so.2"),
     "darwin": ("libtensorflow_framework.2.dylib", "libtensorflow_cc.2.dylib"),
 }
-_QUIET = "TF_CPP_MIN_LOG_LEVEL"
+_WARNING = 1
+_LOGGER_RELEASES = ("20250814", "20250512", "20250127", "20240722", "20240116", "20230802")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +80,12 @@ def is_open() -> bool:
 
 def _open(directory: Path) -> Library:
     framework, complete = (str(directory / name) for name in _file_names())
-    with _quiet_start():
-        _dlopen(framework, os.RTLD_LAZY | os.RTLD_GLOBAL)  # global: libraries of custom operations link to it by name
-        handle = _dlopen(complete, os.RTLD_LAZY)
+    with held_back(threads=2):  # this one may be a thread that overlaps with the caller's
+        first = _dlopen(
+            framework, os.RTLD_LAZY | os.RTLD_GLOBAL
+        )  # global: custom operations' libraries link to it
+    _quiet(ctypes.CDLL(framework, handle=first))
+    handle = _dlopen(complete, os.RTLD_LAZY)
     blocking, api = ctypes.CDLL(complete, handle=handle), ctypes.PyDLL(complete, handle=handle)
     version = _version(blocking)
     for name, prototype in symbols.PROTOTYPES.items():
@@ -122,7 +124,9 @@ def _dlopen(path: str, mode: int) -> int:
         process.dlerror.restype = ctypes.c_char_p
         message = (process.dlerror() or b"unknown error").decode(errors="replace")
         raise LibraryNotFoundError(
-            "TensorFlow's C library cannot be opened", seen=message, remedy=f"reinstall a wheel of {_SUPPORTED}"
+            "TensorFlow's C library cannot be opened",
+            seen=message,
+            remedy=f"reinstall a wheel of {_SUPPORTED}",
         )
     return handle
 
@@ -145,17 +149,17 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in version.split(".")[:2])
 
 
-@contextmanager
-def _quiet_start() -> Iterator[None]:
-    """Keep TensorFlow's notices about the processor off stderr, unless the user set a level.
+def _quiet(framework: ctypes.CDLL) -> None:
+    """Set TensorFlow's log level to that of TF_CPP_MIN_LOG_LEVEL, or to warnings where it is unset.
 
-    The level is read once, while the library opens, so the environment is as before afterwards.
+    Newer releases read the variable only when Python imports TensorFlow. The logger's function has its own release in
+    its name; an unknown one is a little noisier.
     """
-    if _QUIET in os.environ:
-        yield
-        return
-    os.environ[_QUIET] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop(_QUIET, None)
+    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "")
+    for release in _LOGGER_RELEASES:
+        function = getattr(
+            framework, f"_ZN4absl12lts_{release}14SetMinLogLevelENS0_18LogSeverityAtLeastE", None
+        )
+        if function is not None:
+            function(int(level) if level.isdigit() else _WARNING)
+            return

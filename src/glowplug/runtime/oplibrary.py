@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.errors import LibraryNotFoundError, UsageError
 from .library import open_library
 from .status import checked
-from .symbols import Buffer
 
 _lock = threading.Lock()
 _loaded: dict[str, frozenset[str]] = {}
@@ -29,13 +29,24 @@ def load_op_library(package: str) -> frozenset[str]:
 
 def _libraries(package: str) -> list[Path]:
     if not all(part.isidentifier() for part in package.split(".")):
-        raise UsageError("an operation library is named by its package", seen=package, remedy="give a name like tensorflow_text")
+        raise UsageError(
+            "an operation library is named by its package",
+            seen=package,
+            remedy="give a name like tensorflow_text",
+        )
     spec = importlib.util.find_spec(package)
     locations = (spec.submodule_search_locations or ()) if spec else ()
-    found = [path for location in locations for path in sorted(Path(location).rglob("*.so")) if _registers_ops(path)]
+    found = [
+        path
+        for location in locations
+        for path in sorted(Path(location).rglob("*.so"))
+        if _registers_ops(path)
+    ]
     if not found:
         raise LibraryNotFoundError(
-            "no operation library is installed under this name", seen=package, remedy=f"run `pip install {package}`"
+            "no operation library is installed under this name",
+            seen=package,
+            remedy=f"run `pip install {package}`",
         )
     return found
 
@@ -62,7 +73,7 @@ def _op_names(data: bytes) -> list[str]:
     return names
 
 
-def _fields(data: bytes):  # type: ignore[no-untyped-def]
+def _fields(data: bytes) -> Iterator[bytes]:
     """Yield the payloads of the length-delimited fields numbered 1."""
     place = 0
     while place < len(data):
@@ -82,6 +93,3 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, place
         shift += 7
-
-
-__all__ = ["Buffer", "load_op_library"]

@@ -42,7 +42,10 @@ class Session:
         tags = (ctypes.c_char_p * 1)(_SERVE_TAG)
         buffer = library.api.TF_NewBuffer()
         try:
-            with _options(config) as options, checked(library, "TensorFlow cannot load the SavedModel") as status:
+            with (
+                _options(config) as options,
+                checked(library, "TensorFlow cannot load the SavedModel") as status,
+            ):
                 session._pointer = library.blocking.TF_LoadSessionFromSavedModel(
                     options, None, str(directory).encode(), tags, 1, session.graph.pointer, buffer, status
                 )
@@ -55,7 +58,11 @@ class Session:
             library.api.TF_DeleteBuffer(buffer)
 
     def prepare(
-        self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = (), constants: Sequence[Tensor] = ()
+        self,
+        feeds: Sequence[str],
+        fetches: Sequence[str],
+        targets: Sequence[str] = (),
+        constants: Sequence[Tensor] = (),
     ) -> Call:
         """Look up the names of a call once. The last feeds are `constants`, the same in every run."""
         return Call(self, feeds, fetches, targets, constants)

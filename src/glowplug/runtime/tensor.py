@@ -47,7 +47,9 @@ class Tensor:
         if dtype == "string":
             return cls(library, strings.new_tensor(library, array))
         array = np.ascontiguousarray(array).reshape(array.shape)
-        pointer = library.api.TF_AllocateTensor(BY_NAME[dtype].code, _dims(array.shape), array.ndim, array.nbytes)
+        pointer = library.api.TF_AllocateTensor(
+            BY_NAME[dtype].code, _dims(array.shape), array.ndim, array.nbytes
+        )
         if array.nbytes:
             ctypes.memmove(library.api.TF_TensorData(pointer), array.ctypes.data, array.nbytes)
         return cls(library, pointer)
@@ -125,7 +127,9 @@ def take_array(library: Library, pointer: int, borrowed: MappedMemory | None) ->
     if dtype is None:
         code = api.TF_TensorType(pointer)
         api.TF_DeleteTensor(pointer)
-        raise UnsupportedModelError("an output has a type that numpy cannot carry", seen=f"TF_DataType {code}")
+        raise UnsupportedModelError(
+            "an output has a type that numpy cannot carry", seen=f"TF_DataType {code}"
+        )
     if dtype.name == "string":
         array = strings.read(library, pointer, shape)
         api.TF_DeleteTensor(pointer)
