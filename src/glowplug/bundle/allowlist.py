@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from ..core.errors import OpNotAllowedError, UnknownNodeError
-from ..core.manifest import Manifest
+from glowplug.core.errors import OpNotAllowedError, UnknownNodeError
+from glowplug.core.manifest import Manifest
 
 from .graphscan import GraphScan, Node, scan
 

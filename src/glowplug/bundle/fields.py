@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, NoReturn
 
-from ..core.errors import ManifestMalformedError
+from glowplug.core.errors import ManifestMalformedError
 
 MAX_TEXT_CHARS = 4096
 MAX_INTEGER = 2**62
@@ -91,9 +91,7 @@ def free_form(value: Any, where: str, depth: int = MAX_DEPTH) -> Any:
             free_form(item, where, depth - 1)
     elif type(value) is str:
         if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
-            refuse(
-                where, "Unicode text", value
-            )  # half of a surrogate pair: JSON can write it, nothing can print it
+            refuse(where, "Unicode text", value)  # half of a surrogate pair: JSON can write it, nothing can print it
     elif type(value) is float and not isfinite(value):  # JSON has no infinity, but 1e999 reads as one
         refuse(where, "a finite number", value)
     return value

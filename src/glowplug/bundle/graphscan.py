@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
-from ..core.errors import GraphMalformedError
+from glowplug.core.errors import GraphMalformedError
 
 MAX_GRAPH_BYTES = 2**31 - 1  # protobuf's own limit for one message
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from ..core.errors import UnsafePathError
+from glowplug.core.errors import UnsafePathError
 
 ALIGNMENT = 64  # TF_NewTensor copies a buffer that starts below this alignment
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from ..core.digest import sha256
-from ..core.errors import (
+from glowplug.core.digest import sha256
+from glowplug.core.errors import (
     DigestError,
     FileSizeError,
     MissingFileError,
@@ -21,7 +21,7 @@ from ..core.errors import (
     StorageError,
     UnsafePathError,
 )
-from ..core.manifest import Asset, FileEntry, Manifest
+from glowplug.core.manifest import Asset, FileEntry, Manifest
 
 from . import layout, schema
 
@@ -69,9 +69,7 @@ class Bundle:
     @property
     def warmup_files(self) -> tuple[Path, ...]:
         """The files below `warmup/`, in the order of their names."""
-        return tuple(
-            self.root / path for path in sorted(self.manifest.files) if path.startswith(layout.WARMUP)
-        )
+        return tuple(self.root / path for path in sorted(self.manifest.files) if path.startswith(layout.WARMUP))
 
 
 def open_bundle(directory: Path) -> Bundle:
@@ -129,9 +127,7 @@ def open_file(root: Path, path: str) -> FileIO:
     try:
         return FileIO(locate(root, path)[0])
     except OSError as error:
-        raise StorageError(
-            "a file of the bundle cannot be read", seen=f"{path} ({error.strerror})"
-        ) from error
+        raise StorageError("a file of the bundle cannot be read", seen=f"{path} ({error.strerror})") from error
 
 
 def check_size(path: str, size: int, entry: FileEntry) -> None:

@@ -11,9 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.digest import sha256
-from ..core.errors import DigestError, ManifestMalformedError, ManifestTooLargeError, NewerFormatError
-from ..core.manifest import FORMAT_VERSION, Fingerprint, Manifest, Port, Signature
+from glowplug.core.digest import sha256
+from glowplug.core.errors import DigestError, ManifestMalformedError, ManifestTooLargeError, NewerFormatError
+from glowplug.core.manifest import FORMAT_VERSION, Fingerprint, Manifest, Port, Signature
 
 from . import layout
 from .fields import REMEDY, record, refuse
@@ -45,9 +45,7 @@ def dump(manifest: Manifest) -> bytes:
             for one in manifest.tensors
         ],
         "assets": [{"node": one.node, "path": one.path} for one in manifest.assets],
-        "initializers": [
-            {"targets": list(one.targets), "weights": list(one.weights)} for one in manifest.initializers
-        ],
+        "initializers": [{"targets": list(one.targets), "weights": list(one.weights)} for one in manifest.initializers],
         "op_libraries": list(manifest.op_libraries),
         "fingerprint": _dump_fingerprint(manifest.fingerprint),
         "provenance": dict(manifest.provenance),

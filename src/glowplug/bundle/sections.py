@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from ..core.dtypes import BY_NAME
-from ..core.errors import (
+from glowplug.core.dtypes import BY_NAME
+from glowplug.core.errors import (
     MissingFileError,
     TensorMisalignedError,
     TensorOutOfBoundsError,
@@ -20,7 +20,7 @@ from ..core.errors import (
     TensorSizeError,
     UnknownDtypeError,
 )
-from ..core.manifest import (
+from glowplug.core.manifest import (
     ENGINES,
     Asset,
     FileEntry,
@@ -157,9 +157,7 @@ def _parse_tensors(value: Any, weights: FileEntry | None) -> tuple[StoredTensor,
         if offset < previous_offset:
             refuse(f"{where}.offset", "tensors in the order of their offsets", offset)
         if offset < end:
-            raise TensorOverlapError(
-                f"{where} overlaps the tensor before it", seen=f"{offset} < {end}", remedy=REMEDY
-            )
+            raise TensorOverlapError(f"{where} overlaps the tensor before it", seen=f"{offset} < {end}", remedy=REMEDY)
         previous_offset, end = offset, offset + nbytes
         if end > size:
             raise TensorOutOfBoundsError(
@@ -258,9 +256,7 @@ def _parse_assets(value: Any, files: Mapping[str, FileEntry]) -> tuple[Asset, ..
         if not path.startswith(layout.ASSETS):
             layout.refuse_path(path, where, f"an asset stands below {layout.ASSETS}")
         if path not in files:
-            raise MissingFileError(
-                f"the file of {where} is not among the bundle's files", seen=path, remedy=REMEDY
-            )
+            raise MissingFileError(f"the file of {where} is not among the bundle's files", seen=path, remedy=REMEDY)
         assets.append(Asset(_parse_node(one["node"], f"{where}.node"), path))
     if len({asset.node for asset in assets}) != len(assets):
         refuse("assets", "each node once", "a repeated one")
@@ -282,7 +278,5 @@ def _parse_fingerprint(value: Any) -> Fingerprint | None:
     return Fingerprint(
         tensorflow=text(one["tensorflow"], "fingerprint.tensorflow"),
         cpu=tuple(text(item, "fingerprint.cpu") for item in array(one["cpu"], "fingerprint.cpu")),
-        environment={
-            key: text(item, "fingerprint.environment", empty=True) for key, item in environment.items()
-        },
+        environment={key: text(item, "fingerprint.environment", empty=True) for key, item in environment.items()},
     )

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.errors import PaddingError
-from ..core.manifest import Manifest
+from glowplug.core.errors import PaddingError
+from glowplug.core.manifest import Manifest
 
 from . import allowlist, layout
 from .reader import check_digest, open_bundle, open_file

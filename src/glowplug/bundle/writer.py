@@ -15,11 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from ..core.digest import sha256, sha256_file
-from ..core.dtypes import BY_NAME
-from ..core.errors import NotAModelError, TensorSizeError, UnknownDtypeError, UsageError
-from ..core.files import sync_directory, write_file
-from ..core.manifest import (
+from glowplug.core.digest import sha256, sha256_file
+from glowplug.core.dtypes import BY_NAME
+from glowplug.core.errors import NotAModelError, TensorSizeError, UnknownDtypeError, UsageError
+from glowplug.core.files import sync_directory, write_file
+from glowplug.core.manifest import (
     Asset,
     Engine,
     FileEntry,
@@ -83,9 +83,7 @@ class BundleWriter:
             if path.is_file():
                 self.add_file(f"{relative.rstrip('/')}/{path.relative_to(source).as_posix()}", path)
 
-    def add_tensor(
-        self, node: str, name: str, dtype: str, shape: Sequence[int], buffer: ReadableBuffer
-    ) -> int:
+    def add_tensor(self, node: str, name: str, dtype: str, shape: Sequence[int], buffer: ReadableBuffer) -> int:
         """Store a tensor and return its index in the tensor table.
 
         If the same content came before, that entry's index is returned and nothing is written: the caller

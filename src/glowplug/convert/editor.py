@@ -31,7 +31,7 @@ def canonical(reference: str) -> str:
 
 def attribute(node: Any, key: str) -> Any:
     """Return an attribute, empty where the node has none. Reading `node.attr[key]` would add it."""
-    return node.attr[key] if key in node.attr else _NO_VALUE
+    return node.attr.get(key, _NO_VALUE)
 
 
 class GraphEditor:
@@ -98,11 +98,11 @@ class GraphEditor:
             for place, reference in enumerate(node.input):
                 if is_control(reference):
                     continue
-                seen = set()
-                while reference in mapping and reference not in seen:
-                    seen.add(reference)
-                    reference = mapping[reference]
-                node.input[place] = reference
+                target, seen = reference, set()
+                while target in mapping and target not in seen:
+                    seen.add(target)
+                    target = mapping[target]
+                node.input[place] = target
 
     def drop_control_edges(self, sources: set[str]) -> None:
         """Remove the control edges that leave the given nodes."""

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import GlowplugError, OutputMismatchError, TensorFlowError, UnsupportedModelError
-from ..load.engine import Engine
-from ..load.warmup import Request
+from glowplug.core.errors import GlowplugError, OutputMismatchError, TensorFlowError, UnsupportedModelError
+from glowplug.load.engine import Engine
+from glowplug.load.warmup import Request
+
+from .editor import GraphEditor
 from .examples import example_makers
 from .inline import inline_calls
-from .editor import GraphEditor
 from .samples import BATCHES, Style, has_open_batch, make_inputs, styles, words
 from .saved_model import SavedModel
 
@@ -31,7 +32,7 @@ TOLERANCES = {
     "float16": 1e-2,
     "bfloat16": 5e-2,
 }
-_RANDOM = (
+_RANDOM: tuple[str, ...] = (
     "RandomUniform",
     "RandomStandardNormal",
     "TruncatedNormal",
@@ -99,9 +100,7 @@ def compare(engine: Engine, recording: Recording) -> dict[str, Any]:
             continue
         counts[name] = counts.get(name, 0) + 1
         for key, expected in call.answer.items():
-            entry = outputs.setdefault(
-                f"{name}:{key}", {"dtype": str(expected.dtype), "max_abs": 0.0, "max_rel": 0.0}
-            )
+            entry = outputs.setdefault(f"{name}:{key}", {"dtype": str(expected.dtype), "max_abs": 0.0, "max_rel": 0.0})
             _compare_output(f"{name}:{key}", expected, answer[key], entry, random=name in recording.random)
     by_dtype: dict[str, dict[str, float]] = {}
     for entry in outputs.values():
@@ -145,9 +144,7 @@ def _compare_output(
     where: str, expected: NDArray[Any], seen: NDArray[Any], entry: dict[str, Any], *, random: bool
 ) -> None:
     if expected.shape != seen.shape or expected.dtype != seen.dtype:
-        raise _differs(
-            where, f"{seen.dtype}{list(seen.shape)} instead of {expected.dtype}{list(expected.shape)}"
-        )
+        raise _differs(where, f"{seen.dtype}{list(seen.shape)} instead of {expected.dtype}{list(expected.shape)}")
     if random or not expected.size:
         return
     tolerance = TOLERANCES.get(str(expected.dtype))
@@ -168,15 +165,11 @@ def _compare_output(
     relative = absolute / max(float(np.max(np.abs(first))), np.finfo(np.float32).tiny)
     entry["max_abs"], entry["max_rel"] = max(entry["max_abs"], absolute), max(entry["max_rel"], relative)
     if not relative <= tolerance:
-        raise _differs(
-            where, f"relative difference {relative:.2g}, allowed for {expected.dtype} is {tolerance:.0e}"
-        )
+        raise _differs(where, f"relative difference {relative:.2g}, allowed for {expected.dtype} is {tolerance:.0e}")
 
 
 def _differs(where: str, seen: str) -> OutputMismatchError:
-    return OutputMismatchError(
-        "the converted model and its source give different answers", seen=f"{where}: {seen}"
-    )
+    return OutputMismatchError("the converted model and its source give different answers", seen=f"{where}: {seen}")
 
 
 def _random_signatures(source: SavedModel) -> frozenset[str]:
@@ -188,9 +181,6 @@ def _random_signatures(source: SavedModel) -> frozenset[str]:
         part.keep(graph.slice(port.tensor for port in signature.outputs.values()))
         functions = part.reached_functions()
         nodes = [*part.nodes.values(), *(node for f in functions for node in graph.library[f].node_def)]
-        if any(
-            node.op.startswith(_RANDOM) and not node.op.startswith("StatefulPartitionedCall")
-            for node in nodes
-        ):
+        if any(node.op.startswith(_RANDOM) and not node.op.startswith("StatefulPartitionedCall") for node in nodes):
             found.add(name)
     return frozenset(found)

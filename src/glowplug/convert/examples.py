@@ -17,11 +17,7 @@ _FLOAT, _STRING, _INT64 = 1, 7, 9
 
 def example_makers(graph: GraphEditor) -> tuple[Strings, ...]:
     """Return one maker of strings for each parsing operation of the graph."""
-    found = (
-        _features(graph, node)
-        for node in graph.nodes.values()
-        if node.op in ("ParseExample", "ParseExampleV2")
-    )
+    found = (_features(graph, node) for node in graph.nodes.values() if node.op in ("ParseExample", "ParseExampleV2"))
     return tuple(_maker(features) for features in found if features is not None)
 
 
@@ -63,9 +59,7 @@ def _features(graph: GraphEditor, node: Any) -> dict[str, tuple[int, int]] | Non
             return None
         keys, sparse_count = sparse_keys + dense_keys, len(sparse_keys)
     types = [*attribute(node, "sparse_types").list.type, *attribute(node, "Tdense").list.type]
-    shapes = [
-        math.prod(max(d.size, 1) for d in shape.dim) for shape in attribute(node, "dense_shapes").list.shape
-    ]
+    shapes = [math.prod(max(d.size, 1) for d in shape.dim) for shape in attribute(node, "dense_shapes").list.shape]
     return dict(zip(keys, zip(types, [1] * sparse_count + shapes, strict=True), strict=True))
 
 
@@ -73,11 +67,7 @@ def _constant(graph: GraphEditor, reference: str) -> Any:
     node = graph.nodes.get(node_of(reference))
     while node is not None and node.op == "Identity":
         node = graph.nodes.get(node_of(node.input[0]))
-    return (
-        tensor_util.MakeNdarray(node.attr["value"].tensor)
-        if node is not None and node.op == "Const"
-        else None
-    )
+    return tensor_util.MakeNdarray(node.attr["value"].tensor) if node is not None and node.op == "Const" else None
 
 
 def _names(value: Any) -> list[str] | None:

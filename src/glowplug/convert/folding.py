@@ -12,7 +12,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import op_def_registry
 
-from ..core.dtypes import BY_CODE
+from glowplug.core.dtypes import BY_CODE
+
 from .editor import GraphEditor, is_control, node_of
 from .spool import Spool
 from .weights import Weights
@@ -27,11 +28,7 @@ def foldable_nodes(graph: GraphEditor, weights: set[str]) -> set[str]:
     for node in graph.in_order():
         if node.op == "Const" or node.name in weights:
             folded.add(node.name)
-        elif (
-            node.input
-            and node.op not in _NEVER
-            and all(r in folded or node_of(r) in folded for r in node.input)
-        ):
+        elif node.input and node.op not in _NEVER and all(r in folded or node_of(r) in folded for r in node.input):
             definition = op_def_registry.get(node.op)
             if definition is not None and not definition.is_stateful and not any(map(is_control, node.input)):
                 folded.add(node.name)
@@ -66,9 +63,7 @@ def _weights_behind(graph: GraphEditor, folded: set[str], weights: set[str]) -> 
         if node.name in weights:
             behind[node.name] = {node.name}
         elif node.name in folded:
-            behind[node.name] = (
-                set().union(*(behind[node_of(r)] for r in node.input)) if node.input else set()
-            )
+            behind[node.name] = set().union(*(behind[node_of(r)] for r in node.input)) if node.input else set()
     return behind
 
 
@@ -82,7 +77,8 @@ def _chosen(
         dtype = BY_CODE.get(outputs[0].dtype.as_datatype_enum) if len(outputs) == 1 else None
         if dtype is None or not dtype.itemsize or not outputs[0].shape.is_fully_defined():
             return None
-        return math.prod(outputs[0].shape.as_list()) * dtype.itemsize
+        sizes: list[int] = outputs[0].shape.as_list()
+        return math.prod(sizes) * dtype.itemsize
 
     def fits(name: str) -> bool:
         size = nbytes(name)

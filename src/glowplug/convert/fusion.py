@@ -100,12 +100,8 @@ class _Pass:
         """Write a frozen batch normalisation after a convolution as a multiplication and an addition."""
         producer = self._sole(node.input[0])
         constants = [node_of(r) in self._constant for r in node.input[1:5]]
-        plain = (
-            not attribute(node, "is_training").b and attribute(node, "U").type == attribute(node, "T").type
-        )
-        unread = not any(
-            f"{node.name}:{i}" in r.input for r in self._graph.nodes.values() for i in range(1, 6)
-        )
+        plain = not attribute(node, "is_training").b and attribute(node, "U").type == attribute(node, "T").type
+        unread = not any(f"{node.name}:{i}" in r.input for r in self._graph.nodes.values() for i in range(1, 6))
         if not (plain and unread and all(constants) and producer is not None):
             return
         if producer.op not in _CONTRACTIONS or attribute(node, "data_format").s not in (b"", b"NHWC"):
@@ -126,11 +122,7 @@ class _Pass:
         first, second = node.input[:2]
         if node_of(second) in self._constant and node_of(first) not in self._constant:
             return first, second
-        if (
-            node.op != "BiasAdd"
-            and node_of(first) in self._constant
-            and node_of(second) not in self._constant
-        ):
+        if node.op != "BiasAdd" and node_of(first) in self._constant and node_of(second) not in self._constant:
             return second, first
         return None
 
@@ -143,8 +135,7 @@ class _Pass:
         if any(is_control(r) for r in node.input) or name in self._moved:
             return None
         if node.op in _CONTRACTIONS and (
-            node_of(node.input[1]) not in self._constant
-            or attribute(node, "data_format").s not in (b"", b"NHWC")
+            node_of(node.input[1]) not in self._constant or attribute(node, "data_format").s not in (b"", b"NHWC")
         ):
             return None
         return node
@@ -188,9 +179,7 @@ class _Pass:
     def _reshape(self, reference: str, dims: list[int], like: Any) -> str:
         shape = constant(self._graph, f"{like.name}/shape", np.array(dims, np.int32))
         attributes = {"T": attribute(like, "T"), "Tshape": dtype_attr(3)}
-        return self._made(
-            self._graph.create("Reshape", f"{like.name}/reshape", [reference, shape], **attributes)
-        )
+        return self._made(self._graph.create("Reshape", f"{like.name}/reshape", [reference, shape], **attributes))
 
     def _binary(self, op: str, name: str, inputs: list[str], like: Any) -> str:
         return self._made(self._graph.create(op, name, inputs, T=attribute(like, "T")))

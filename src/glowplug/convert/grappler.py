@@ -17,9 +17,7 @@ _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _OFF = rewriter_config_pb2.RewriterConfig.OFF
 
 
-def optimize(
-    graph: GraphEditor, keep: Iterable[str], weights: Collection[str], *, portable: bool
-) -> GraphEditor:
+def optimize(graph: GraphEditor, keep: Iterable[str], weights: Collection[str], *, portable: bool) -> GraphEditor:
     """Return the optimised graph. The tensors and nodes in `keep` stay, and so do the `weights`.
 
     `portable` leaves out the passes whose result suits only this machine (fused kernels, data layout).

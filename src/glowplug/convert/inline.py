@@ -11,7 +11,8 @@ from typing import Any
 from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.framework import op_def_registry
 
-from ..core.errors import UnsupportedModelError
+from glowplug.core.errors import UnsupportedModelError
+
 from .editor import GraphEditor, attribute, canonical, is_control, node_of
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
@@ -36,13 +37,11 @@ def inline_calls(graph: GraphEditor) -> tuple[dict[str, str], dict[str, set[str]
             outputs.update(moved)
         graph.redirect(outputs)
         _redirect_control(graph, {call.name: effects[call.name] for call in calls}, outputs)
-    raise UnsupportedModelError(
-        "the model's functions call each other without end", seen=f"{_DEEPEST} levels"
-    )
+    raise UnsupportedModelError("the model's functions call each other without end", seen=f"{_DEEPEST} levels")
 
 
 def _callee(node: Any, graph: GraphEditor) -> str | None:
-    name: str = attribute(node, "f").func.name if node.op in _CALLS else node.op
+    name: str = attribute(node, "f").func.name if node.op in _CALLS else node.op  # a name either way
     return name if name in graph.library else None
 
 
@@ -61,8 +60,8 @@ def _expand(graph: GraphEditor, call: Any) -> tuple[dict[str, str], set[str]]:
         source = bound.get(name)
         if is_control(reference):
             return "^" + (node_of(source) if source else f"{call.name}/{name}")
-        if source:
-            return source
+        if source is not None:
+            return str(source)
         argument, _, index = rest.partition(":")
         return canonical(f"{call.name}/{name}:{starts[name].get(argument, 0) + int(index or 0)}")
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from tensorflow.python.framework import op_def_registry
 
-from ..core.errors import UnsupportedModelError
-from ..core.manifest import Port
+from glowplug.core.errors import UnsupportedModelError
+from glowplug.core.manifest import Port
+
 from .attributes import shape_attr
 from .editor import GraphEditor, canonical, node_of
 from .folding import fold_weights
@@ -28,7 +29,7 @@ from .variables import bind_variables
 from .weights import Weights, extract_constants
 
 # Stateful operations whose only effect is their result: nobody needs to run them for their own sake.
-_READ_ONLY_PREFIXES = (
+_READ_ONLY_PREFIXES: tuple[str, ...] = (
     "Read",
     "VarHandle",
     "VarIsInitialized",
@@ -81,9 +82,7 @@ def convert(source: SavedModel, spool: Spool, *, fuse: bool = True) -> NativeMod
     graph.keep(graph.slice(roots))
     moved, effects = inline_calls(graph)
     signatures = {name: _moved_signature(source, name, moved) for name in source.signatures}
-    signatures = {
-        name: replace(s, targets=_targets(graph, s, calls[name], effects)) for name, s in signatures.items()
-    }
+    signatures = {name: replace(s, targets=_targets(graph, s, calls[name], effects)) for name, s in signatures.items()}
     used = graph.slice(_references(signatures))
     init_roots = [initial, *effects.get(initial, ())] if initial else []
     tables = plan_tables(graph, used, source, moved, graph.slice(init_roots))
@@ -103,9 +102,7 @@ def convert(source: SavedModel, spool: Spool, *, fuse: bool = True) -> NativeMod
     extract_constants(portable, weights, spool)
     signatures = _separate_outputs(portable, signatures)
     kept = [*_references(signatures), *(node for step in steps for node in step), *tables.assets]
-    portable.keep(
-        portable.slice(kept) | {node_of(p.tensor) for s in signatures.values() for p in s.inputs.values()}
-    )
+    portable.keep(portable.slice(kept) | {node_of(p.tensor) for s in signatures.values() for p in s.inputs.values()})
     weights.keep(portable)
     machine = optimize(portable, kept, weights.values, portable=False)
     _clean(machine)
@@ -114,10 +111,7 @@ def convert(source: SavedModel, spool: Spool, *, fuse: bool = True) -> NativeMod
 
 def _moved_signature(source: SavedModel, name: str, moved: Mapping[str, str]) -> NativeSignature:
     declared = source.signatures[name]
-    outputs = {
-        key: replace(port, tensor=moved.get(port.tensor, port.tensor))
-        for key, port in declared.outputs.items()
-    }
+    outputs = {key: replace(port, tensor=moved.get(port.tensor, port.tensor)) for key, port in declared.outputs.items()}
     return NativeSignature(declared.inputs, outputs, ())
 
 
@@ -156,9 +150,7 @@ def _clean(graph: GraphEditor) -> None:
         node.ClearField("experimental_debug_info")
 
 
-def _share_inputs(
-    graph: GraphEditor, signatures: Mapping[str, NativeSignature]
-) -> dict[str, NativeSignature]:
+def _share_inputs(graph: GraphEditor, signatures: Mapping[str, NativeSignature]) -> dict[str, NativeSignature]:
     """Let signatures with the same input use one placeholder, so that what they compute alike is there once."""
     first: dict[tuple[str, str], str] = {}
     moved: dict[str, str] = {}
@@ -175,9 +167,7 @@ def _share_inputs(
         graph.nodes.pop(node_of(name), None)
 
     def ports(declared: Mapping[str, Port]) -> dict[str, Port]:
-        return {
-            key: replace(port, tensor=moved.get(port.tensor, port.tensor)) for key, port in declared.items()
-        }
+        return {key: replace(port, tensor=moved.get(port.tensor, port.tensor)) for key, port in declared.items()}
 
     return {n: replace(s, inputs=ports(s.inputs), outputs=ports(s.outputs)) for n, s in signatures.items()}
 
@@ -203,9 +193,7 @@ def _optimize_portably(graph: GraphEditor, kept: list[str], weights: Weights) ->
     return optimized
 
 
-def _separate_outputs(
-    graph: GraphEditor, signatures: Mapping[str, NativeSignature]
-) -> dict[str, NativeSignature]:
+def _separate_outputs(graph: GraphEditor, signatures: Mapping[str, NativeSignature]) -> dict[str, NativeSignature]:
     """A tensor cannot be fed and fetched in one run: give outputs that are placeholders a node of their own."""
     result = {}
     for name, signature in signatures.items():
@@ -214,9 +202,9 @@ def _separate_outputs(
             node = graph.nodes.get(node_of(port.tensor))
             if node is None:
                 raise UnsupportedModelError("an output is not in the graph", seen=f"{name}: {key}")
+            outputs[key] = port
             if node.op == "Placeholder":
                 copy = graph.create("Identity", f"{node.name}/output", [port.tensor], T=node.attr["dtype"])
-                port = replace(port, tensor=canonical(copy.name))
-            outputs[key] = port
+                outputs[key] = replace(port, tensor=canonical(copy.name))
         result[name] = replace(signature, outputs=outputs)
     return result

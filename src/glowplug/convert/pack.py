@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..bundle import layout, schema
-from ..bundle.reader import open_bundle
-from ..core.clock import now_ns
-from ..core.errors import (
+from glowplug.bundle import layout, schema
+from glowplug.bundle.reader import open_bundle
+from glowplug.core.clock import now_ns
+from glowplug.core.errors import (
     OpNotAllowedError,
     OutputMismatchError,
     TensorFlowError,
     UnsupportedModelError,
     UsageError,
 )
-from ..core.files import new_directory, refuse_existing, write_file
-from ..core.manifest import Manifest
-from ..core.notices import held_back
-from ..load.engine import Options
-from ..load.seal import seal
-from ..load.warmup import Request
+from glowplug.core.files import new_directory, refuse_existing, write_file
+from glowplug.core.manifest import Manifest
+from glowplug.core.notices import held_back
+from glowplug.load.engine import Options
+from glowplug.load.seal import seal
+from glowplug.load.warmup import Request
 
 Choice = Literal["auto", "native", "savedmodel"]
 Progress = Callable[[str], None]
@@ -86,7 +86,8 @@ class _Job:
         self._enter("import TensorFlow")
         with held_back():
             import tensorflow  # noqa: F401 - here, so that its cost has a name of its own
-        from ..runtime.oplibrary import load_op_library
+        from glowplug.runtime.oplibrary import load_op_library
+
         from .sources import locate
 
         self._scratch.mkdir()
@@ -169,7 +170,8 @@ class _Job:
 
     def _proved(self) -> Manifest:
         """Load the written bundle, repeat the recorded calls on it, and write the record into its manifest."""
-        from ..load.open import open_engine
+        from glowplug.load.open import open_engine
+
         from .equivalence import compare
 
         self._enter("compare answers")

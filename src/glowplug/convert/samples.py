@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.manifest import Port, TensorSpec
-from ..runtime.tensor import numpy_dtype
+from glowplug.core.manifest import Port, TensorSpec
+from glowplug.runtime.tensor import numpy_dtype
 
 BATCHES = (1, 2, 5, 0)
 _SIZES = (16, 32, 64, 128, 224, 8, 3, 1)
@@ -64,8 +64,7 @@ def has_open_batch(inputs: Mapping[str, Port]) -> bool:
 def _make(spec: TensorSpec, style: Style, batch: int, random: np.random.Generator) -> NDArray[Any]:
     declared = (None,) if spec.shape is None else spec.shape
     shape = tuple(
-        size if size is not None else batch if place == 0 else style.size
-        for place, size in enumerate(declared)
+        size if size is not None else batch if place == 0 else style.size for place, size in enumerate(declared)
     )
     if spec.dtype == "string":
         count = int(np.prod(shape, dtype=np.int64))

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from tensorflow.core.framework import graph_pb2, node_def_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from ..core.dtypes import BY_CODE
-from ..core.errors import NotAModelError, TensorFlowError, UnsupportedModelError
-from ..core.manifest import Port, TensorSpec
-from ..runtime.config import SessionConfig
-from ..runtime.session import Session
-from ..runtime.tensor import Tensor
+from glowplug.core.dtypes import BY_CODE
+from glowplug.core.errors import NotAModelError, TensorFlowError, UnsupportedModelError
+from glowplug.core.manifest import Port, TensorSpec
+from glowplug.runtime.config import SessionConfig
+from glowplug.runtime.session import Session
+from glowplug.runtime.tensor import Tensor
+
 from .attributes import dtype_attr
 from .editor import canonical
 
@@ -150,9 +151,7 @@ def _ports(declared: Any) -> dict[str, Port]:
         dtype = BY_CODE.get(info.dtype % _FIRST_REF_TYPE)
         if dtype is None:
             kind = types_pb2.DataType.Name(info.dtype)
-            raise UnsupportedModelError(
-                "a signature has a type that arrays cannot carry", seen=f"{name}: {kind}"
-            )
+            raise UnsupportedModelError("a signature has a type that arrays cannot carry", seen=f"{name}: {kind}")
         shape = info.tensor_shape
         dims = None if shape.unknown_rank else tuple(d.size if d.size >= 0 else None for d in shape.dim)
         ports[name] = Port(TensorSpec(dtype.name, dims), canonical(info.name))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import GlowplugError, NotAModelError, UsageError
+from glowplug.core.errors import GlowplugError, NotAModelError, UsageError
+
 from .saved_model import is_saved_model
 
 _KERAS_FILES = (".keras", ".h5", ".hdf5")
@@ -51,9 +52,7 @@ def _from_path(path: Path, scratch: Path) -> Located:
         target = scratch / "saved_model"
         _export_keras(_load_keras(path), target)
         return Located(target, f"Keras {path.suffix} file", path.name)
-    raise NotAModelError(
-        "not a model", seen=path, remedy="give a SavedModel directory, a .keras file or an .h5 file"
-    )
+    raise NotAModelError("not a model", seen=path, remedy="give a SavedModel directory, a .keras file or an .h5 file")
 
 
 def _load_keras(path: Path) -> Any:
@@ -103,9 +102,7 @@ def _module_signatures(module: Any) -> dict[str, Any]:
     found = {}
     for name in dir(type(module)):
         attribute = getattr(module, name, None) if not name.startswith("__") or name == "__call__" else None
-        if getattr(attribute, "input_signature", None) is not None and hasattr(
-            attribute, "get_concrete_function"
-        ):
+        if getattr(attribute, "input_signature", None) is not None and hasattr(attribute, "get_concrete_function"):
             found[name] = attribute
     if len(found) == 1 or "__call__" in found:
         default = "__call__" if "__call__" in found else next(iter(found))

@@ -24,10 +24,9 @@ class Spool:
         """Append an array and return a function that reads it back."""
         array = np.ascontiguousarray(array).reshape(array.shape)
         offset, dtype, shape = self._offset, array.dtype, array.shape
-        if array.nbytes:
-            view = memoryview(array.reshape(-1).view(np.uint8))
-            while view:
-                view = view[self._stream.write(view) :]
+        view = memoryview(array.reshape(-1).view(np.uint8).data)
+        while view:
+            view = view[self._stream.write(view) :]
         self._offset += array.nbytes
 
         def read() -> NDArray[Any]:

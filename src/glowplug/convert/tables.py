@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import UnsupportedModelError
+from glowplug.core.errors import UnsupportedModelError
+
 from .attributes import constant, dtype_attr
 from .editor import GraphEditor, node_of
 from .saved_model import SavedModel
@@ -71,9 +72,7 @@ def _table_of(graph: GraphEditor, reference: str) -> str:
     return name
 
 
-def _fill_from_contents(
-    graph: GraphEditor, table: Any, source: SavedModel, handle: str, plan: TablePlan
-) -> None:
+def _fill_from_contents(graph: GraphEditor, table: Any, source: SavedModel, handle: str, plan: TablePlan) -> None:
     keys, values = table.attr["key_dtype"].type, table.attr["value_dtype"].type
     key_array, value_array = source.export_table(handle, keys, values)
     if not key_array.size:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from tensorflow.core.framework import attr_value_pb2
 
-from ..core.errors import TensorFlowError, UnsupportedModelError
+from glowplug.core.errors import TensorFlowError, UnsupportedModelError
+
 from .attributes import constant, dtype_attr
 from .editor import GraphEditor, attribute, is_control, node_of
 from .saved_model import SavedModel
@@ -54,14 +55,10 @@ def _reads(reader: Any, handle: str) -> bool:
 
 
 def _writes(reader: Any, variable: str) -> bool:
-    return (reader.op in _WRITES_REF or reader.op.startswith("Scatter")) and node_of(
-        reader.input[0]
-    ) == variable
+    return (reader.op in _WRITES_REF or reader.op.startswith("Scatter")) and node_of(reader.input[0]) == variable
 
 
-def _read_placeholder(
-    graph: GraphEditor, reader: Any, weight: str, dtype: int, moved: dict[str, str]
-) -> None:
+def _read_placeholder(graph: GraphEditor, reader: Any, weight: str, dtype: int, moved: dict[str, str]) -> None:
     """Rewrite one node that reads a variable into one that reads a fed tensor."""
     if reader.op in _READERS:
         _READERS[reader.op](graph, reader, weight, dtype, moved)
@@ -119,9 +116,7 @@ def _initialize(
     return name
 
 
-def _read_values(
-    variables: list[Any], source: SavedModel, spool: Spool
-) -> dict[str, tuple[Value, tuple[int, ...]]]:
+def _read_values(variables: list[Any], source: SavedModel, spool: Spool) -> dict[str, tuple[Value, tuple[int, ...]]]:
     """Read the variables from the loaded model, as many at a time as fit a fixed amount of memory."""
     values = {}
     for batch in _batches(variables):
@@ -129,9 +124,7 @@ def _read_values(
             arrays = source.read_variables(batch)
         except TensorFlowError as error:
             names = ", ".join(node.name for node in batch[:3])
-            raise UnsupportedModelError(
-                "variables have no saved value", seen=f"{names}: {error.seen}"
-            ) from error
+            raise UnsupportedModelError("variables have no saved value", seen=f"{names}: {error.seen}") from error
         for node, array in zip(batch, arrays, strict=True):
             values[node.name] = (spool.store(array), array.shape)
     return values

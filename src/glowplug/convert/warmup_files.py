@@ -12,9 +12,10 @@ import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from numpy.typing import NDArray
 
-from ..core.errors import NotAModelError, UsageError
-from ..load.arguments import bind
-from ..load.warmup import Request
+from glowplug.core.errors import NotAModelError, UsageError
+from glowplug.load.arguments import bind
+from glowplug.load.warmup import Request
+
 from .saved_model import SourceSignature
 
 SERVING_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
@@ -106,9 +107,7 @@ def _prediction_log() -> Any:
     Tensors are kept as bytes, which is how a message travels inside another.
     """
     text, data, message = 9, 12, 11  # TYPE_STRING, TYPE_BYTES, TYPE_MESSAGE
-    file = descriptor_pb2.FileDescriptorProto(
-        name="glowplug/warmup.proto", package="glowplug.warmup", syntax="proto3"
-    )
+    file = descriptor_pb2.FileDescriptorProto(name="glowplug/warmup.proto", package="glowplug.warmup", syntax="proto3")
 
     def add(name: str, *fields: tuple[str, int, int, str], parent: Any = None) -> Any:
         made = (parent.nested_type if parent is not None else file.message_type).add(name=name)

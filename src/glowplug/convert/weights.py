@@ -11,7 +11,8 @@ from typing import Any
 
 from tensorflow.python.framework import tensor_util
 
-from ..core.dtypes import BY_CODE
+from glowplug.core.dtypes import BY_CODE
+
 from .attributes import dtype_attr, shape_attr
 from .editor import GraphEditor
 from .spool import Spool, Value

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ..bundle import allowlist, layout
-from ..bundle.writer import BundleWriter
-from ..core.dtypes import BY_CODE
-from ..core.manifest import Asset, InitStep, Port, Signature
-from ..core.version import VERSION
-from ..load.warmup import Request, encode
-from ..runtime.fingerprint import fingerprint
-from ..runtime.library import open_library
+from glowplug.bundle import allowlist, layout
+from glowplug.bundle.writer import BundleWriter
+from glowplug.core.dtypes import BY_CODE
+from glowplug.core.manifest import Asset, InitStep, Port, Signature
+from glowplug.core.version import VERSION
+from glowplug.load.warmup import Request, encode
+from glowplug.runtime.fingerprint import fingerprint
+from glowplug.runtime.library import open_library
+
 from .native import NativeModel
 from .saved_model import SourceSignature
 from .sources import Located
@@ -36,9 +37,7 @@ def write_native(
         for graph in (model.portable, model.graph):
             graph.redirect(doubles)
             graph.keep(set(graph.nodes) - set(doubles))
-        writer.add_file(
-            layout.PORTABLE_GRAPH, model.portable.to_graph_def().SerializeToString(deterministic=True)
-        )
+        writer.add_file(layout.PORTABLE_GRAPH, model.portable.to_graph_def().SerializeToString(deterministic=True))
         writer.add_file(layout.GRAPH, model.graph.to_graph_def().SerializeToString(deterministic=True))
         assets = []
         for place, (node, path) in enumerate(sorted(model.assets.items())):
@@ -49,9 +48,7 @@ def write_native(
             name: Signature(
                 inputs=_ports(signature.inputs),
                 outputs=_ports(signature.outputs),
-                weights=_needed(
-                    model, [p.tensor for p in signature.outputs.values()] + [*signature.targets], places
-                ),
+                weights=_needed(model, [p.tensor for p in signature.outputs.values()] + [*signature.targets], places),
                 targets=signature.targets,
             )
             for name, signature in model.signatures.items()
@@ -100,7 +97,7 @@ def _store_weights(writer: BundleWriter, model: NativeModel) -> tuple[dict[str, 
     for node, value in model.weights.values.items():
         array = value()
         dtype = BY_CODE[model.portable.nodes[node].attr["dtype"].type].name
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         index = writer.add_tensor(node, model.weights.names[node], dtype, array.shape, data)
         stored = writer.tensors[index].node
         places[stored] = index
@@ -116,14 +113,10 @@ def _needed(model: NativeModel, references: list[str], places: Mapping[str, int]
 
 
 def _ports(ports: Mapping[str, Port]) -> dict[str, Port]:
-    return {
-        name: replace(p, tensor=p.tensor if ":" in p.tensor else f"{p.tensor}:0") for name, p in ports.items()
-    }
+    return {name: replace(p, tensor=p.tensor if ":" in p.tensor else f"{p.tensor}:0") for name, p in ports.items()}
 
 
-def _add_warmup(
-    writer: BundleWriter, requests: Sequence[Request], signatures: Mapping[str, Signature]
-) -> None:
+def _add_warmup(writer: BundleWriter, requests: Sequence[Request], signatures: Mapping[str, Signature]) -> None:
     for place, request in enumerate(requests):
         dtypes = {name: port.spec.dtype for name, port in signatures[request.signature].inputs.items()}
         writer.add_file(f"{layout.WARMUP}{place:04}.json", encode(request, dtypes))
@@ -140,6 +133,6 @@ def _provenance(source: Located) -> dict[str, Any]:
 
 
 def _custom_ops(op_libraries: Sequence[str]) -> frozenset[str]:
-    from ..runtime.oplibrary import load_op_library
+    from glowplug.runtime.oplibrary import load_op_library
 
     return frozenset[str]().union(*(load_op_library(name) for name in op_libraries))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
-from ..core.manifest import Port, Signature
-from ..runtime.tensor import numpy_dtype
+from glowplug.core.errors import InputError
+from glowplug.core.manifest import Port, Signature
+from glowplug.runtime.tensor import numpy_dtype
 
 
 def bind(name: str, signature: Signature, value: Any, named: Mapping[str, Any]) -> list[NDArray[Any]]:
@@ -49,26 +49,22 @@ def _as_array(name: str, signature: Signature, key: str, port: Port, value: Any)
     except (ValueError, TypeError, OverflowError) as error:
         raise _refused(name, signature, f"input {key!r} is no array: {error}") from error
     if array.dtype != wanted:
-        raise _refused(
-            name, signature, f"input {key!r} must be {port.spec}, not {array.dtype}{list(array.shape)}"
-        )
+        raise _refused(name, signature, f"input {key!r} must be {port.spec}, not {array.dtype}{list(array.shape)}")
     return array
 
 
 def _carries(array: NDArray[Any], wanted: np.dtype[Any]) -> bool:
     if not array.size:
         return True
-    if wanted == bool or array.dtype == bool:
-        return array.dtype == wanted
+    if "b" in (wanted.kind, array.dtype.kind):
+        return wanted.kind == array.dtype.kind
     return array.dtype != object and (wanted.kind not in "iu" or array.dtype.kind in "iu")
 
 
 def _as_strings(name: str, signature: Signature, key: str, value: Any) -> NDArray[Any]:
     array = np.asarray(value, object)
     if isinstance(value, np.ndarray) and value.dtype.kind not in "OSU":
-        raise _refused(
-            name, signature, f"input {key!r} must be strings, not {value.dtype}{list(value.shape)}"
-        )
+        raise _refused(name, signature, f"input {key!r} must be strings, not {value.dtype}{list(value.shape)}")
     for item in array.flat:
         if not isinstance(item, str | bytes):
             raise _refused(name, signature, f"input {key!r} must be strings, not {type(item).__name__}")

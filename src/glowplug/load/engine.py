@@ -8,14 +8,14 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from ..core.manifest import Signature
+from glowplug.core.manifest import Signature
 
 
 class Engine(Protocol):
     """A model in memory."""
 
     signatures: Mapping[str, Signature]
-    notes: Sequence[str]
+    notes: list[str]
 
     def run(self, signature: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Answer one call; safe from many threads at once."""

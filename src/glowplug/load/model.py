@@ -10,8 +10,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..core.errors import InputError, TensorFlowError
-from ..core.manifest import Signature
+from glowplug.core.errors import InputError, TensorFlowError
+from glowplug.core.manifest import Signature
+
 from .arguments import bind
 from .engine import Engine
 
@@ -92,11 +93,7 @@ class Model:
 
     def __call__(self, value: Any = None, /, **named: Any) -> Answer:
         """Call the signature `serving_default`, or the only one there is."""
-        name = (
-            _DEFAULT
-            if _DEFAULT in self._signatures or len(self._signatures) != 1
-            else next(iter(self._signatures))
-        )
+        name = _DEFAULT if _DEFAULT in self._signatures or len(self._signatures) != 1 else next(iter(self._signatures))
         return self.signature(name)(value, **named)
 
     def close(self) -> None:

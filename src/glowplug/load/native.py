@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from ..bundle import allowlist
-from ..bundle.reader import Bundle
-from ..core.errors import ClosedError
-from ..core.manifest import InitStep, Manifest, Signature
-from ..runtime import library
-from ..runtime.config import SessionConfig
+from glowplug.bundle import allowlist
+from glowplug.bundle.reader import Bundle
+from glowplug.core.errors import ClosedError
+from glowplug.core.manifest import InitStep, Manifest, Signature
+from glowplug.runtime import library
+from glowplug.runtime.config import SessionConfig
+
 from .engine import Options
+
+if TYPE_CHECKING:
+    from glowplug.runtime.session import Call
 
 
 class NativeEngine:
@@ -29,8 +33,8 @@ class NativeEngine:
         opening.join()
         opened = library.open_library()
 
-        from ..runtime.fingerprint import fingerprint
-        from ..runtime.oplibrary import load_op_library
+        from glowplug.runtime.fingerprint import fingerprint
+        from glowplug.runtime.oplibrary import load_op_library
 
         extra = frozenset[str]().union(*(load_op_library(name) for name in options.op_libraries))
         here, packed = fingerprint(opened.version), bundle.manifest.fingerprint
@@ -48,9 +52,9 @@ class NativeEngine:
     def _start(self, bundle: Bundle, definition: bytes, config: SessionConfig) -> None:
         import numpy as np
 
-        from ..runtime.graph import Graph
-        from ..runtime.session import Session
-        from ..runtime.tensor import MappedMemory
+        from glowplug.runtime.graph import Graph
+        from glowplug.runtime.session import Session
+        from glowplug.runtime.tensor import MappedMemory
 
         manifest = bundle.manifest
         self._session: Session | None = Session(Graph(definition), config)
@@ -66,16 +70,15 @@ class NativeEngine:
 
     def run(self, signature: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Answer one call; safe from many threads at once."""
-        from ..runtime.tensor import Tensor
+        from glowplug.runtime.tensor import Tensor
 
         if self._session is None:
             raise ClosedError("the model is closed", remedy="load it again")
         ports = self.signatures[signature].inputs.values()
-        tensors = [
-            Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)
-        ]
+        tensors = [Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)]
         try:
-            return self._calls[signature].run(tensors, self.memory)
+            call: Call = self._calls[signature]
+            return call.run(tensors, self.memory)
         finally:
             for tensor in tensors:
                 tensor.close()
@@ -102,15 +105,13 @@ class NativeEngine:
     def _initialize(self, bundle: Bundle, step: InitStep) -> None:
         import numpy as np
 
-        from ..runtime.tensor import Tensor
+        from glowplug.runtime.tensor import Tensor
 
         assert self._session is not None
         manifest = bundle.manifest
         paths = [np.array(str(bundle.asset_path(asset)), object) for asset in manifest.assets]
         assets = [Tensor.from_array(path, "string") for path in paths]
-        feeds = [asset.node for asset in manifest.assets] + [
-            manifest.tensors[index].node for index in step.weights
-        ]
+        feeds = [asset.node for asset in manifest.assets] + [manifest.tensors[index].node for index in step.weights]
         constants = [*assets, *(self.weights[index] for index in step.weights)]
         try:
             self._session.prepare(feeds, (), step.targets, constants).run(())
@@ -123,7 +124,7 @@ def _open_quietly() -> None:
     """Run in the opening thread. What goes wrong is raised by the caller's own `open_library`."""
     try:
         library.open_library()
-    except Exception:  # noqa: BLE001, S110 - the next call in the main thread fails in the same way and says so
+    except Exception:  # the next call, in the caller's thread, fails in the same way and says so
         return
 
 

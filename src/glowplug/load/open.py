@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..bundle.reader import Bundle, open_bundle
-from ..core.errors import UnsupportedModelError, UsageError
+from glowplug.bundle.reader import Bundle, open_bundle
+from glowplug.core.errors import UnsupportedModelError, UsageError
+
 from .engine import Engine, Options
 from .model import Info, Model
 
@@ -35,7 +36,7 @@ def load(
         raise UsageError("a thread count cannot be negative", seen=min(intra_op_threads, inter_op_threads))
     directory = Path(path)
     if verify:
-        from ..bundle.verify import verify as verify_bundle
+        from glowplug.bundle.verify import verify as verify_bundle
 
         tell("verify")
         verify_bundle(directory)

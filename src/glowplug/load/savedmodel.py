@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from ..bundle import layout
-from ..bundle.reader import Bundle
-from ..core.errors import ClosedError, UntrustedBundleError
-from ..core.manifest import Signature
-from ..runtime.config import SessionConfig
+from glowplug.bundle import layout
+from glowplug.bundle.reader import Bundle
+from glowplug.core.errors import ClosedError, UntrustedBundleError
+from glowplug.core.manifest import Signature
+from glowplug.runtime.config import SessionConfig
+
 from .engine import Options
 from .seal import is_sealed_here
+
+if TYPE_CHECKING:
+    from glowplug.runtime.session import Call
 
 
 class SavedModelEngine:
@@ -27,8 +31,8 @@ class SavedModelEngine:
                 remedy="pass trust=True (or --trust) if you trust where it came from, as you would a program",
             )
         bundle.check_files(layout.SAVED_MODEL + "saved_model")
-        from ..runtime.oplibrary import load_op_library
-        from ..runtime.session import Session
+        from glowplug.runtime.oplibrary import load_op_library
+        from glowplug.runtime.session import Session
 
         for name in options.op_libraries:
             load_op_library(name)
@@ -45,16 +49,15 @@ class SavedModelEngine:
 
     def run(self, signature: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Answer one call; safe from many threads at once."""
-        from ..runtime.tensor import Tensor
+        from glowplug.runtime.tensor import Tensor
 
         if self._session is None:
             raise ClosedError("the model is closed", remedy="load it again")
         ports = self.signatures[signature].inputs.values()
-        tensors = [
-            Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)
-        ]
+        tensors = [Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)]
         try:
-            return self._calls[signature].run(tensors)
+            call: Call = self._calls[signature]
+            return call.run(tensors)
         finally:
             for tensor in tensors:
                 tensor.close()

@@ -10,8 +10,8 @@ import os
 import secrets
 from pathlib import Path
 
-from ..bundle import layout
-from ..core.files import write_file
+from glowplug.bundle import layout
+from glowplug.core.files import write_file
 
 _KEY_BYTES = 32
 

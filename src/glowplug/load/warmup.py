@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.dtypes import BY_NAME
-from ..core.errors import ManifestMalformedError
-from ..runtime.tensor import numpy_dtype
+from glowplug.core.dtypes import BY_NAME
+from glowplug.core.errors import ManifestMalformedError
+from glowplug.runtime.tensor import numpy_dtype
 
 
 @dataclass(frozen=True, slots=True)

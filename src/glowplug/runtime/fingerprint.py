@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 
-from ..core.manifest import Fingerprint
+from glowplug.core.manifest import Fingerprint
 
 # The instruction sets for which TensorFlow and oneDNN have kernels of their own.
 _FEATURE_PREFIXES = ("avx", "amx", "fma", "f16c", "sse4", "sve", "asimd", "bf16", "i8mm")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.errors import ClosedError, UnknownNodeError
+from glowplug.core.errors import ClosedError, UnknownNodeError
+
 from .library import Library, open_library
 from .status import checked
 from .symbols import Output
@@ -41,9 +42,7 @@ class Graph:
         try:
             for there, here in (links or {}).items():
                 node, _, index = there.partition(":")
-                api.TF_ImportGraphDefOptionsAddInputMapping(
-                    options, node.encode(), int(index or 0), self.output(here)
-                )
+                api.TF_ImportGraphDefOptionsAddInputMapping(options, node.encode(), int(index or 0), self.output(here))
             with checked(self._library, "TensorFlow refused the graph") as status:
                 self._library.blocking.TF_GraphImportGraphDef(self.pointer, buffer, options, status)
         finally:

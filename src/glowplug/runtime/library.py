@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import LibraryNotFoundError, LibraryVersionError, SymbolMissingError
-from ..core.notices import held_back
+from glowplug.core.errors import LibraryNotFoundError, LibraryVersionError, SymbolMissingError
+from glowplug.core.notices import held_back
+
 from . import symbols
 
 OLDEST, NEWEST = (2, 16), (2, 21)
@@ -81,9 +82,7 @@ def is_open() -> bool:
 def _open(directory: Path) -> Library:
     framework, complete = (str(directory / name) for name in _file_names())
     with held_back(threads=2):  # this one may be a thread that overlaps with the caller's
-        first = _dlopen(
-            framework, os.RTLD_LAZY | os.RTLD_GLOBAL
-        )  # global: custom operations' libraries link to it
+        first = _dlopen(framework, os.RTLD_LAZY | os.RTLD_GLOBAL)  # global: custom operations' libraries link to it
     _quiet(ctypes.CDLL(framework, handle=first))
     handle = _dlopen(complete, os.RTLD_LAZY)
     blocking, api = ctypes.CDLL(complete, handle=handle), ctypes.PyDLL(complete, handle=handle)
@@ -157,9 +156,7 @@ def _quiet(framework: ctypes.CDLL) -> None:
     """
     level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "")
     for release in _LOGGER_RELEASES:
-        function = getattr(
-            framework, f"_ZN4absl12lts_{release}14SetMinLogLevelENS0_18LogSeverityAtLeastE", None
-        )
+        function = getattr(framework, f"_ZN4absl12lts_{release}14SetMinLogLevelENS0_18LogSeverityAtLeastE", None)
         if function is not None:
             function(int(level) if level.isdigit() else _WARNING)
             return

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..core.errors import LibraryNotFoundError, UsageError
+from glowplug.core.errors import LibraryNotFoundError, UsageError
+
 from .library import open_library
 from .status import checked
 
@@ -36,12 +37,7 @@ def _libraries(package: str) -> list[Path]:
         )
     spec = importlib.util.find_spec(package)
     locations = (spec.submodule_search_locations or ()) if spec else ()
-    found = [
-        path
-        for location in locations
-        for path in sorted(Path(location).rglob("*.so"))
-        if _registers_ops(path)
-    ]
+    found = [path for location in locations for path in sorted(Path(location).rglob("*.so")) if _registers_ops(path)]
     if not found:
         raise LibraryNotFoundError(
             "no operation library is installed under this name",

@@ -9,7 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..core.errors import ClosedError
+from glowplug.core.errors import ClosedError
+
 from .config import SessionConfig
 from .graph import Graph
 from .library import Library, open_library
@@ -154,10 +155,11 @@ class _options:  # noqa: N801 - used like a function
 
     def __enter__(self) -> int:
         api = self._library.api
-        self._pointer: int = api.TF_NewSessionOptions()
+        pointer: int = api.TF_NewSessionOptions()
+        self._pointer = pointer
         with checked(self._library, "TensorFlow refused the session settings") as status:
-            api.TF_SetConfig(self._pointer, self._config, len(self._config), status)
-        return self._pointer
+            api.TF_SetConfig(pointer, self._config, len(self._config), status)
+        return pointer
 
     def __exit__(self, *_: object) -> None:
         self._library.api.TF_DeleteSessionOptions(self._pointer)

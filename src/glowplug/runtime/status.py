@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..core.errors import TensorFlowError
+from glowplug.core.errors import TensorFlowError
+
 from .library import Library
 
 _CODES = (

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.dtypes import BY_NAME
+from glowplug.core.dtypes import BY_NAME
+
 from .library import Library
 from .symbols import Deallocator
 
@@ -51,9 +52,11 @@ def read(library: Library, pointer: int, shape: tuple[int, ...]) -> NDArray[Any]
     return array
 
 
-@Deallocator
-def _free(data: int, length: int, argument: int) -> None:
+def _release(data: int, length: int, argument: int) -> None:
     """Run by TensorFlow, on any of its threads, when the last reference to the elements is gone."""
     _memory, library = _lent.pop(data)
     for place in range(length // _ITEM_BYTES):
         library.api.TF_StringDealloc(data + place * _ITEM_BYTES)
+
+
+_free = Deallocator(_release)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.dtypes import BY_CODE, BY_NAME, ML_DTYPES
-from ..core.errors import ClosedError, UnsupportedModelError
+from glowplug.core.dtypes import BY_CODE, BY_NAME, ML_DTYPES
+from glowplug.core.errors import ClosedError, UnsupportedModelError
+
 from . import strings
 from .library import Library, open_library
 from .symbols import Deallocator
@@ -26,8 +27,9 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     if name in ML_DTYPES:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
-    return np.dtype(name)
+        name = getattr(ml_dtypes, name)
+    dtype: np.dtype[Any] = np.dtype(name)
+    return dtype
 
 
 class Tensor:
@@ -47,9 +49,7 @@ class Tensor:
         if dtype == "string":
             return cls(library, strings.new_tensor(library, array))
         array = np.ascontiguousarray(array).reshape(array.shape)
-        pointer = library.api.TF_AllocateTensor(
-            BY_NAME[dtype].code, _dims(array.shape), array.ndim, array.nbytes
-        )
+        pointer = library.api.TF_AllocateTensor(BY_NAME[dtype].code, _dims(array.shape), array.ndim, array.nbytes)
         if array.nbytes:
             ctypes.memmove(library.api.TF_TensorData(pointer), array.ctypes.data, array.nbytes)
         return cls(library, pointer)
@@ -127,9 +127,7 @@ def take_array(library: Library, pointer: int, borrowed: MappedMemory | None) ->
     if dtype is None:
         code = api.TF_TensorType(pointer)
         api.TF_DeleteTensor(pointer)
-        raise UnsupportedModelError(
-            "an output has a type that numpy cannot carry", seen=f"TF_DataType {code}"
-        )
+        raise UnsupportedModelError("an output has a type that numpy cannot carry", seen=f"TF_DataType {code}")
     if dtype.name == "string":
         array = strings.read(library, pointer, shape)
         api.TF_DeleteTensor(pointer)
