@@ -112,7 +112,7 @@ class GraphEditor:
                 node.input[:] = kept
 
     def in_order(self) -> Iterator[Any]:
-        """Yield the nodes so that each comes after what it reads (loops of v1 control flow are cut at NextIteration)."""
+        """Yield the nodes so that each comes after what it reads; v1 loops are cut at NextIteration."""
         done: set[str] = set()
         for root in list(self.nodes):
             stack = [(root, False)]

@@ -26,11 +26,13 @@ def foldable_nodes(graph: GraphEditor, weights: set[str]) -> set[str]:
     """Return the nodes that depend on weights and small constants alone, those included."""
     folded: set[str] = set()
     for node in graph.in_order():
+        if any(is_control(reference) for reference in node.input):
+            continue  # it waits for something, or belongs to the frame of a loop
         if node.op == "Const" or node.name in weights:
             folded.add(node.name)
-        elif node.input and node.op not in _NEVER and all(r in folded or node_of(r) in folded for r in node.input):
+        elif node.input and node.op not in _NEVER and all(node_of(r) in folded for r in node.input):
             definition = op_def_registry.get(node.op)
-            if definition is not None and not definition.is_stateful and not any(map(is_control, node.input)):
+            if definition is not None and not definition.is_stateful:
                 folded.add(node.name)
     return folded
 

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from glowplug.bundle import layout, schema
 from glowplug.bundle.reader import open_bundle
@@ -25,6 +25,10 @@ from glowplug.core.notices import held_back
 from glowplug.load.engine import Options
 from glowplug.load.seal import seal
 from glowplug.load.warmup import Request
+
+if TYPE_CHECKING:
+    from .equivalence import Recording
+    from .saved_model import SavedModel
 
 Choice = Literal["auto", "native", "savedmodel"]
 Progress = Callable[[str], None]
@@ -76,6 +80,8 @@ class _Job:
         self._scratch = directory / ".scratch"
         self._op_libraries = op_libraries
         self._progress = progress
+        self._requests: list[Request] = []
+        self._recording: Recording | None = None
         self._stage: tuple[str, int] | None = None
         self.stages_ns: dict[str, int] = {}
 
@@ -95,7 +101,7 @@ class _Job:
             load_op_library(name)
         self._enter("read the model")
         self._source = locate(model, self._scratch, signatures)
-        self._record(warmup)
+        self._warmup = warmup
         manifest, reason = self._choose(engine)
         self._enter("finish")
         for entry in self._attempt.iterdir():
@@ -104,19 +110,6 @@ class _Job:
         shutil.rmtree(self._scratch)
         self._leave()
         return manifest, reason
-
-    def _record(self, warmup: Path | None) -> None:
-        """Load the source, read the warm-up requests, and record what the source answers."""
-        from .equivalence import record
-        from .saved_model import SavedModel
-        from .warmup_files import SERVING_FILE, read_requests
-
-        self._loaded: SavedModel | None = SavedModel(self._source.directory)
-        shipped = self._source.directory / SERVING_FILE
-        path = warmup or (shipped if shipped.is_file() else None)
-        self._requests: list[Request] = read_requests(path, self._loaded.signatures) if path else []
-        self._enter("record the model's answers")
-        self._recording = record(self._loaded, self._requests)
 
     def _choose(self, engine: Choice) -> tuple[Manifest, str | None]:
         if engine == "savedmodel":
@@ -137,12 +130,12 @@ class _Job:
         from .spool import Spool
         from .write import write_native
 
-        source, self._loaded = self._loaded or SavedModel(self._source.directory), None
         spool = Spool(self._scratch / "spool")
         try:
-            with source:
+            with SavedModel(self._source.directory) as source:
                 self._enter("convert")
-                model = convert(source, spool, fuse=fuse)
+                model = convert(source, spool, fuse=fuse)  # before any call changes the model's state
+                self._record(source)
             _return_memory()
             self._enter("write weights")
             self._fresh_attempt()
@@ -155,13 +148,26 @@ class _Job:
         from .saved_model import SavedModel
         from .write import write_savedmodel
 
-        source, self._loaded = self._loaded or SavedModel(self._source.directory), None
-        with source:
+        with SavedModel(self._source.directory) as source:
+            self._record(source)
             signatures = source.signatures
         self._enter("copy the SavedModel")
         self._fresh_attempt()
         write_savedmodel(self._attempt, signatures, self._source, self._requests, self._op_libraries)
         return self._proved()
+
+    def _record(self, source: SavedModel) -> None:
+        """Read the warm-up requests and record what the source answers, once."""
+        from .equivalence import record
+        from .warmup_files import SERVING_FILE, read_requests
+
+        if self._recording is not None:
+            return
+        shipped = self._source.directory / SERVING_FILE
+        path = self._warmup or (shipped if shipped.is_file() else None)
+        self._requests = read_requests(path, source.signatures) if path else []
+        self._enter("record the model's answers")
+        self._recording = record(source, self._requests)
 
     def _fresh_attempt(self) -> None:
         self._attempt = self._scratch / "bundle"
@@ -174,6 +180,7 @@ class _Job:
 
         from .equivalence import compare
 
+        assert self._recording is not None
         self._enter("compare answers")
         bundle = open_bundle(self._attempt)
         engine = open_engine(bundle, Options(trust=True, op_libraries=self._op_libraries))

@@ -107,7 +107,7 @@ class SavedModel:
         fetches = [port.tensor for port in declared.outputs.values()]
         tensors = [Tensor.from_array(inputs[name], port.spec.dtype) for name, port in declared.inputs.items()]
         try:
-            results = self._session.prepare(feeds, fetches).run(tensors)
+            results = self._session.prepare(feeds, fetches).run(tensors, copy=True)
         finally:
             for tensor in tensors:
                 tensor.close()

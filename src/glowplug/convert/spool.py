@@ -21,7 +21,9 @@ class Spool:
         self._offset = 0
 
     def store(self, array: NDArray[Any]) -> Value:
-        """Append an array and return a function that reads it back."""
+        """Append an array and return a function that reads it back. Strings stay in memory."""
+        if array.dtype == object:
+            return lambda: array
         array = np.ascontiguousarray(array).reshape(array.shape)
         offset, dtype, shape = self._offset, array.dtype, array.shape
         view = memoryview(array.reshape(-1).view(np.uint8).data)

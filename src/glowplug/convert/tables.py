@@ -44,6 +44,7 @@ def plan_tables(
 ) -> TablePlan:
     """Find what fills the tables among the `used` nodes; `init_slice` are the nodes of the model's initialiser."""
     plan = TablePlan()
+    _read_assets_directly(graph, [node_of(tensor) for tensor in source.assets()])
     filled: set[str] = set()
     for name in sorted(init_slice):
         node = graph.nodes[name]
@@ -62,6 +63,22 @@ def plan_tables(
         if node_of(tensor) in used:
             raise UnsupportedModelError("the model reads a file while it answers", seen=path.name)
     return plan
+
+
+def _read_assets_directly(graph: GraphEditor, assets: list[str]) -> None:
+    """Cut out the variables that only carry a file name from an asset to the table that reads the file."""
+    carriers = {
+        node_of(node.input[0]): (node.name, node_of(node.input[1]))
+        for node in graph.nodes.values()
+        if node.op == "AssignVariableOp" and node_of(node.input[1]) in assets
+    }
+    reads = {
+        node.name: carriers[node_of(node.input[0])][1]
+        for node in graph.nodes.values()
+        if node.op == "ReadVariableOp" and node_of(node.input[0]) in carriers
+    }
+    graph.redirect(reads)
+    graph.drop_control_edges({*reads, *(assign for assign, _ in carriers.values())})
 
 
 def _table_of(graph: GraphEditor, reference: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import tensor_util
 
 from glowplug.core.errors import TensorFlowError, UnsupportedModelError
 
@@ -18,6 +19,7 @@ from .spool import Spool, Value
 from .weights import Weights
 
 _RESOURCE, _REF = ("VarHandleOp",), ("VariableV2", "Variable")
+_STRING = 7  # DT_STRING
 _BATCH_BYTES = 128 << 20
 _WRITES_REF = frozenset({"Assign", "AssignAdd", "AssignSub", "CountUpTo", "IsVariableInitialized"})
 
@@ -36,14 +38,14 @@ def bind_variables(graph: GraphEditor, source: SavedModel, weights: Weights, spo
             if any(_writes(reader, node.name) for reader in consumers[node.name]):
                 initializers.append(_initialize(graph, node, "Assign", weights, value, dtype, shape))
             else:
-                weights.add(node, value, dtype, shape)
+                _hold(node, weights, value, dtype, shape)
         elif all(_reads(reader, node.name) for reader in consumers[node.name]):
             for reader in consumers[node.name]:
                 _read_placeholder(graph, reader, node.name, dtype, moved)
-            weights.add(node, value, dtype, shape)
+            _hold(node, weights, value, dtype, shape)
         else:
             initializers.append(_initialize(graph, node, "AssignVariableOp", weights, value, dtype, shape))
-    graph.drop_control_edges(set(moved) | set(weights.values))
+    graph.drop_control_edges(set(moved) | {node.name for node in variables})
     for name in moved:
         del graph.nodes[name]
     graph.redirect(moved)
@@ -103,12 +105,24 @@ _READERS = {
 }
 
 
+def _hold(node: Any, weights: Weights, value: Value, dtype: int, shape: tuple[int, ...]) -> None:
+    """Turn a node into a weight, or into a constant if it holds strings, which cannot be mapped from a file."""
+    if dtype != _STRING:
+        weights.add(node, value, dtype, shape)
+        return
+    proto = tensor_util.make_tensor_proto(value())
+    node.op = "Const"
+    node.attr.clear()
+    node.attr["dtype"].CopyFrom(dtype_attr(dtype))
+    node.attr["value"].tensor.CopyFrom(proto)
+
+
 def _initialize(
     graph: GraphEditor, node: Any, op: str, weights: Weights, value: Value, dtype: int, shape: tuple[int, ...]
 ) -> str:
     """Add a placeholder for the saved value and the node that assigns it."""
     initial = graph.create("Placeholder", f"{node.name}/initial_value")
-    weights.add(initial, value, dtype, shape)
+    _hold(initial, weights, value, dtype, shape)
     weights.names[initial.name] = node.name
     key = "dtype" if op == "AssignVariableOp" else "T"
     assign = graph.create(op, f"{node.name}/set", [node.name, initial.name], **{key: dtype_attr(dtype)})

@@ -41,13 +41,13 @@ class Weights:
     def keep(self, graph: GraphEditor) -> None:
         """Forget weights whose placeholders are gone."""
         self.values = {name: value for name, value in self.values.items() if name in graph.nodes}
-        self.names = {name: self.names[name] for name in self.values}
+        self.names = {name: self.names[name] for name in self.values if name in self.names}
 
 
 def extract_constants(graph: GraphEditor, weights: Weights, spool: Spool) -> None:
     """Move constants of some size out of the graph."""
     for node in list(graph.nodes.values()):
-        if node.op != "Const":
+        if node.op != "Const" or node.input:  # with a control edge, it belongs to the frame of a loop
             continue
         proto = node.attr["value"].tensor
         dtype = BY_CODE.get(proto.dtype)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from glowplug.runtime.session import Call
 
 
+_REF_VARIABLES = ("VariableV2", "Variable", "TemporaryVariable")
+
+
 class NativeEngine:
     """A `native` bundle in memory."""
 
@@ -44,7 +47,8 @@ class NativeEngine:
             definition = bundle.graph_bytes(portable=True)
             self.notes.append(f"packed for {_difference(packed, here)}: optimised again for this machine")
         if portable or scanned is None:
-            allowlist.check_graph(definition, bundle.manifest, extra_ops=extra)
+            scanned = allowlist.check_graph(definition, bundle.manifest, extra_ops=extra)
+        self._copy_outputs = any(node.op in _REF_VARIABLES for node in scanned.nodes.values())
         self.signatures: Mapping[str, Signature] = bundle.manifest.signatures
         config = SessionConfig(options.intra_op_threads, options.inter_op_threads, optimize=portable)
         self._start(bundle, definition, config)
@@ -78,7 +82,7 @@ class NativeEngine:
         tensors = [Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)]
         try:
             call: Call = self._calls[signature]
-            return call.run(tensors, self.memory)
+            return call.run(tensors, self.memory, copy=self._copy_outputs)
         finally:
             for tensor in tensors:
                 tensor.close()

@@ -57,7 +57,7 @@ class SavedModelEngine:
         tensors = [Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)]
         try:
             call: Call = self._calls[signature]
-            return call.run(tensors)
+            return call.run(tensors, copy=True)
         finally:
             for tensor in tensors:
                 tensor.close()

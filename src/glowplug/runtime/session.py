@@ -111,8 +111,13 @@ class Call:
         blank = [None] * self._inputs
         self._values = (ctypes.c_void_p * len(feeds))(*blank, *(tensor.pointer for tensor in constants))
 
-    def run(self, inputs: Sequence[Tensor], borrowed: MappedMemory | None = None) -> list[NDArray[Any]]:
-        """Run once and return the fetched arrays. Other threads run meanwhile, and may run the same call."""
+    def run(
+        self, inputs: Sequence[Tensor], borrowed: MappedMemory | None = None, *, copy: bool = False
+    ) -> list[NDArray[Any]]:
+        """Run once and return the fetched arrays. Other threads run meanwhile, and may run the same call.
+
+        Pass `copy` for graphs with variables of TensorFlow 1: fetching one gives its own memory, which changes later.
+        """
         library, session = self._session._library, self._session.pointer
         values = type(self._values).from_buffer_copy(self._values)
         for place, tensor in enumerate(inputs):
@@ -133,7 +138,8 @@ class Call:
                 None,
                 status,
             )
-        return _take_all(library, list(results), borrowed)
+        arrays = _take_all(library, list(results), borrowed)
+        return [array.copy() for array in arrays] if copy else arrays
 
 
 def _take_all(library: Library, pointers: list[int], borrowed: MappedMemory | None) -> list[NDArray[Any]]:
