@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .convert.pack import pack
     from .core.errors import GlowplugError
-    from .load.model import Model
-    from .load.open import load, load_async
+    from .loader.model import Model
+    from .loader.open import load, load_async
 
 _HOMES = {
     "GlowplugError": ".core.errors",
-    "Model": ".load.model",
-    "load": ".load.open",
-    "load_async": ".load.open",
+    "Model": ".loader.model",
+    "load": ".loader.open",
+    "load_async": ".loader.open",
     "pack": ".convert.pack",
     "__version__": ".core.version",
 }

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glowplug.core.errors import GlowplugError, OutputMismatchError, TensorFlowError, UnsupportedModelError
-from glowplug.load.engine import Engine
-from glowplug.load.warmup import Request
+from glowplug.loader.engine import Engine
+from glowplug.loader.warmup import Request
 
 from .editor import GraphEditor
 from .examples import example_makers
@@ -65,8 +65,11 @@ class Recording:
     random: frozenset[str]
 
 
-def record(source: SavedModel, given: Sequence[Request]) -> Recording:
-    """Call every signature of the source with inputs of several batch sizes, and with those that were given."""
+def record(source: SavedModel, given: Sequence[Request], *, need_all: bool) -> Recording:
+    """Call every signature of the source with inputs of several batch sizes, and with those that were given.
+
+    With `need_all`, a signature for which no input could be found raises `UnsupportedModelError`.
+    """
     graph = GraphEditor(source.meta_graph.graph_def)
     inline_calls(graph)
     makers = (*example_makers(graph), words)
@@ -80,7 +83,7 @@ def record(source: SavedModel, given: Sequence[Request]) -> Recording:
             for seed, batch in enumerate(batches):
                 inputs = make_inputs(signature.inputs, style, batch, seed)
                 calls.append(_call(source, Request(name, inputs)))
-        if not any(call.answer is not None for call in calls if call.request.signature == name):
+        if need_all and not any(call.answer is not None for call in calls if call.request.signature == name):
             raise UnsupportedModelError(
                 "no made-up input suits a signature, so its answers cannot be compared",
                 seen=f"{name}({', '.join(f'{k}: {p.spec}' for k, p in signature.inputs.items())})",

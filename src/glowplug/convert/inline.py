@@ -125,8 +125,8 @@ def _redirect_control(graph: GraphEditor, finals: dict[str, set[str]], outputs: 
 
 def _close(mapping: dict[str, str]) -> None:
     """Let each entry point to where its chain of moves ends."""
-    for source in mapping:
-        seen, target = {source}, mapping[source]
+    for source, direct in mapping.items():
+        seen, target = {source}, direct
         while target in mapping and target not in seen:
             seen.add(target)
             target = mapping[target]
@@ -135,9 +135,9 @@ def _close(mapping: dict[str, str]) -> None:
 
 def _lift_effects(effects: dict[str, set[str]]) -> None:
     """Expand effects that are themselves inlined calls."""
-    for call in effects:
+    for call, direct in effects.items():
         final: set[str] = set()
-        queue = list(effects[call])
+        queue = list(direct)
         while queue:
             name = queue.pop()
             if name in effects and name != call:

@@ -22,9 +22,10 @@ from glowplug.core.errors import (
 from glowplug.core.files import new_directory, refuse_existing, write_file
 from glowplug.core.manifest import Manifest
 from glowplug.core.notices import held_back
-from glowplug.load.engine import Options
-from glowplug.load.seal import seal
-from glowplug.load.warmup import Request
+from glowplug.loader.engine import Options
+from glowplug.loader.seal import seal
+from glowplug.loader.warmup import Request
+from glowplug.runtime.library import ERROR, set_log_level
 
 if TYPE_CHECKING:
     from .equivalence import Recording
@@ -90,6 +91,7 @@ class _Job:
     ) -> tuple[Manifest, str | None]:
         """Build the bundle and return its manifest, and why it is not native."""
         self._enter("import TensorFlow")
+        set_log_level(ERROR)  # inputs that the model refuses are part of the search for some that it takes
         with held_back():
             import tensorflow  # noqa: F401 - here, so that its cost has a name of its own
         from glowplug.runtime.oplibrary import load_op_library
@@ -135,7 +137,7 @@ class _Job:
             with SavedModel(self._source.directory) as source:
                 self._enter("convert")
                 model = convert(source, spool, fuse=fuse)  # before any call changes the model's state
-                self._record(source)
+                self._record(source, need_all=True)
             _return_memory()
             self._enter("write weights")
             self._fresh_attempt()
@@ -149,14 +151,14 @@ class _Job:
         from .write import write_savedmodel
 
         with SavedModel(self._source.directory) as source:
-            self._record(source)
+            self._record(source, need_all=False)
             signatures = source.signatures
         self._enter("copy the SavedModel")
         self._fresh_attempt()
         write_savedmodel(self._attempt, signatures, self._source, self._requests, self._op_libraries)
         return self._proved()
 
-    def _record(self, source: SavedModel) -> None:
+    def _record(self, source: SavedModel, *, need_all: bool) -> None:
         """Read the warm-up requests and record what the source answers, once."""
         from .equivalence import record
         from .warmup_files import SERVING_FILE, read_requests
@@ -167,7 +169,7 @@ class _Job:
         path = self._warmup or (shipped if shipped.is_file() else None)
         self._requests = read_requests(path, source.signatures) if path else []
         self._enter("record the model's answers")
-        self._recording = record(source, self._requests)
+        self._recording = record(source, self._requests, need_all=need_all)
 
     def _fresh_attempt(self) -> None:
         self._attempt = self._scratch / "bundle"
@@ -176,7 +178,7 @@ class _Job:
 
     def _proved(self) -> Manifest:
         """Load the written bundle, repeat the recorded calls on it, and write the record into its manifest."""
-        from glowplug.load.open import open_engine
+        from glowplug.loader.open import open_engine
 
         from .equivalence import compare
 

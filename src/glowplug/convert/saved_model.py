@@ -59,8 +59,9 @@ class SavedModel:
                 remedy="export the model again with `tf.saved_model.save` or `model.export`",
             ) from error
         self.meta_graph: Any = meta_graph_pb2.MetaGraphDef.FromString(serialized)
+        placeholders = {node.name: node for node in self.meta_graph.graph_def.node if node.op == "Placeholder"}
         self.signatures = {
-            name: SourceSignature(_ports(declared.inputs), _ports(declared.outputs))
+            name: SourceSignature(_ports(declared.inputs, placeholders), _ports(declared.outputs, {}))
             for name, declared in sorted(self.meta_graph.signature_def.items())
             if name not in _INTERNAL
         }
@@ -143,16 +144,25 @@ class SavedModel:
         return [node.name for node in nodes]
 
 
-def _ports(declared: Any) -> dict[str, Port]:
+def _ports(declared: Any, placeholders: Mapping[str, Any]) -> dict[str, Port]:
+    """Return the declared inputs or outputs.
+
+    Older exporters declare wrong types, and no dimensions for shapes they do not know: the placeholder knows better.
+    """
     ports = {}
     for name, info in sorted(declared.items()):
         if info.WhichOneof("encoding") not in ("name", None):
             raise UnsupportedModelError("a signature uses sparse or composite tensors", seen=name)
-        dtype = BY_CODE.get(info.dtype % _FIRST_REF_TYPE)
+        tensor = canonical(info.name)
+        placeholder = placeholders.get(tensor)
+        code = placeholder.attr["dtype"].type if placeholder else info.dtype
+        dtype = BY_CODE.get(code % _FIRST_REF_TYPE)
         if dtype is None:
             kind = types_pb2.DataType.Name(info.dtype)
             raise UnsupportedModelError("a signature has a type that arrays cannot carry", seen=f"{name}: {kind}")
         shape = info.tensor_shape
+        if placeholder and not shape.dim and not shape.unknown_rank:
+            shape = placeholder.attr["shape"].shape
         dims = None if shape.unknown_rank else tuple(d.size if d.size >= 0 else None for d in shape.dim)
-        ports[name] = Port(TensorSpec(dtype.name, dims), canonical(info.name))
+        ports[name] = Port(TensorSpec(dtype.name, dims), tensor)
     return ports

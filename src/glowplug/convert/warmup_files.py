@@ -13,8 +13,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from numpy.typing import NDArray
 
 from glowplug.core.errors import NotAModelError, UsageError
-from glowplug.load.arguments import bind
-from glowplug.load.warmup import Request
+from glowplug.loader.arguments import bind
+from glowplug.loader.warmup import Request
 
 from .saved_model import SourceSignature
 

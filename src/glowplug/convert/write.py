@@ -15,7 +15,7 @@ from glowplug.bundle.writer import BundleWriter
 from glowplug.core.dtypes import BY_CODE
 from glowplug.core.manifest import Asset, InitStep, Port, Signature
 from glowplug.core.version import VERSION
-from glowplug.load.warmup import Request, encode
+from glowplug.loader.warmup import Request, encode
 from glowplug.runtime.fingerprint import fingerprint
 from glowplug.runtime.library import open_library
 

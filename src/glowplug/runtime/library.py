@@ -27,7 +27,7 @@ _FILE_NAMES = {
     "linux": ("libtensorflow_framework.so.2", "libtensorflow_cc.so.2"),
     "darwin": ("libtensorflow_framework.2.dylib", "libtensorflow_cc.2.dylib"),
 }
-_WARNING = 1
+WARNING, ERROR = 1, 2
 _LOGGER_RELEASES = ("20250814", "20250512", "20250127", "20240722", "20240116", "20230802")
 
 
@@ -42,7 +42,7 @@ class Library:
 
 
 _lock = threading.Lock()
-_opened: Library | None = None
+_opened: list[Library] = []  # at most one
 
 
 def find_directory() -> Path:
@@ -67,23 +67,37 @@ def find_directory() -> Path:
 
 def open_library() -> Library:
     """Open the library once for this process (0.2 s) and return it. Other threads run meanwhile."""
-    global _opened
     with _lock:
-        if _opened is None:
-            _opened = _open(find_directory())
-        return _opened
+        if not _opened:
+            _opened.append(_open(find_directory()))
+        return _opened[0]
+
+
+def set_log_level(level: int, framework: Any = None) -> None:
+    """Keep messages below `level` off stderr, whatever the environment says.
+
+    Newer releases read TF_CPP_MIN_LOG_LEVEL only when Python imports TensorFlow. The logger's function has its own
+    release in its name; an unknown one is a little noisier.
+    """
+    library = framework or open_library().blocking
+    for release in _LOGGER_RELEASES:
+        function = getattr(library, f"_ZN4absl12lts_{release}14SetMinLogLevelENS0_18LogSeverityAtLeastE", None)
+        if function is not None:
+            function(level)
+            return
 
 
 def is_open() -> bool:
     """Say whether this process has the library open already."""
-    return _opened is not None
+    return bool(_opened)
 
 
 def _open(directory: Path) -> Library:
     framework, complete = (str(directory / name) for name in _file_names())
     with held_back(threads=2):  # this one may be a thread that overlaps with the caller's
         first = _dlopen(framework, os.RTLD_LAZY | os.RTLD_GLOBAL)  # global: custom operations' libraries link to it
-    _quiet(ctypes.CDLL(framework, handle=first))
+    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "")
+    set_log_level(int(level) if level.isdigit() else WARNING, ctypes.CDLL(framework, handle=first))
     handle = _dlopen(complete, os.RTLD_LAZY)
     blocking, api = ctypes.CDLL(complete, handle=handle), ctypes.PyDLL(complete, handle=handle)
     version = _version(blocking)
@@ -146,17 +160,3 @@ def _version(library: ctypes.CDLL) -> str:
 
 def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in version.split(".")[:2])
-
-
-def _quiet(framework: ctypes.CDLL) -> None:
-    """Set TensorFlow's log level to that of TF_CPP_MIN_LOG_LEVEL, or to warnings where it is unset.
-
-    Newer releases read the variable only when Python imports TensorFlow. The logger's function has its own release in
-    its name; an unknown one is a little noisier.
-    """
-    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "")
-    for release in _LOGGER_RELEASES:
-        function = getattr(framework, f"_ZN4absl12lts_{release}14SetMinLogLevelENS0_18LogSeverityAtLeastE", None)
-        if function is not None:
-            function(int(level) if level.isdigit() else _WARNING)
-            return
