@@ -38,8 +38,14 @@ def unsettle(model: keras.Model) -> None:
     rng = np.random.default_rng(3)
     for layer in model._flatten_layers():
         if isinstance(layer, L.BatchNormalization):
-            layer.set_weights([rng.uniform(0.8, 1.2, w.shape) if "gamma" in w.path or "variance" in w.path
-                               else rng.normal(0, 0.1, w.shape) for w in layer.weights])
+            layer.set_weights(
+                [
+                    rng.uniform(0.8, 1.2, w.shape)
+                    if "gamma" in w.path or "variance" in w.path
+                    else rng.normal(0, 0.1, w.shape)
+                    for w in layer.weights
+                ]
+            )
 
 
 APPLICATIONS: dict[str, Callable[..., keras.Model]] = {
@@ -154,8 +160,9 @@ def attention() -> keras.Model:
 def _typed(dtype: str) -> Callable[[], keras.Model]:
     def model() -> keras.Model:
         with_dtype: dict[str, Any] = {"dtype": dtype}
-        return keras.Sequential([keras.Input((6,), dtype=dtype), L.Dense(20, activation="relu", **with_dtype),
-                                 L.Dense(3, **with_dtype)])
+        return keras.Sequential(
+            [keras.Input((6,), dtype=dtype), L.Dense(20, activation="relu", **with_dtype), L.Dense(3, **with_dtype)]
+        )
 
     model.__name__ = f"dense_{dtype}"
     return model
@@ -215,11 +222,24 @@ class scalar(tf.Module):
 
 @module()
 class types(tf.Module):
-    @tf.function(input_signature=[spec([None], tf.int64, "i"), spec([None], tf.bool, "b"), spec([None], tf.uint8, "u"),
-                                  spec([None], tf.complex64, "c"), spec([None], tf.string, "s")])
+    @tf.function(
+        input_signature=[
+            spec([None], tf.int64, "i"),
+            spec([None], tf.bool, "b"),
+            spec([None], tf.uint8, "u"),
+            spec([None], tf.complex64, "c"),
+            spec([None], tf.string, "s"),
+        ]
+    )
     def call(self, i: Any, b: Any, u: Any, c: Any, s: Any) -> Any:
-        return {"i": i + 1, "b": tf.logical_not(b), "u": tf.cast(u, tf.uint8) // 2, "c": c * (1 + 2j),
-                "s": tf.strings.join([s, "!"]), "l": tf.strings.length(s)}
+        return {
+            "i": i + 1,
+            "b": tf.logical_not(b),
+            "u": tf.cast(u, tf.uint8) // 2,
+            "c": c * (1 + 2j),
+            "s": tf.strings.join([s, "!"]),
+            "l": tf.strings.length(s),
+        }
 
 
 @module()
@@ -309,8 +329,11 @@ def vocabulary_file(directory: Path) -> None:
         def __init__(self, path: str) -> None:
             super().__init__()
             self.table = tf.lookup.StaticVocabularyTable(
-                tf.lookup.TextFileInitializer(path, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64,
-                                              tf.lookup.TextFileIndex.LINE_NUMBER), 2)
+                tf.lookup.TextFileInitializer(
+                    path, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER
+                ),
+                2,
+            )
 
         @tf.function(input_signature=[spec([None], tf.string, "s")])
         def call(self, s: Any) -> Any:
@@ -420,15 +443,20 @@ def tf1_variables(directory: Path) -> None:
         y = tf.nn.relu(y)
         count = v1.assign_add(steps, 1)
         keys = tf.constant(["the", "zzz"])
-        table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(keys, tf.constant([1, 2], tf.int64)), -1)
+        table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, tf.constant([1, 2], tf.int64)), -1)
         s = v1.placeholder(tf.string, [None], "s")
         found = table.lookup(s)
         session.run(v1.global_variables_initializer())
         define = v1.saved_model.signature_def_utils.predict_signature_def
         save = v1.saved_model.Builder(str(directory))
         save.add_meta_graph_and_variables(
-            session, ["serve"], main_op=v1.tables_initializer(),
-            signature_def_map={"serving_default": define({"x": x}, {"y": y}), "count": define({"x": x}, {"n": count}),
-                               "lookup": define({"s": s}, {"id": found})})
+            session,
+            ["serve"],
+            main_op=v1.tables_initializer(),
+            signature_def_map={
+                "serving_default": define({"x": x}, {"y": y}),
+                "count": define({"x": x}, {"n": count}),
+                "lookup": define({"s": s}, {"id": found}),
+            },
+        )
         save.save()

@@ -37,9 +37,7 @@ def write_golden(directory: Path) -> Manifest:
         kernel = writer.add_tensor("weights/kernel", "dense/kernel", "float32", (2, 3), KERNEL)
         bias = writer.add_tensor("weights/bias", "dense/bias", "float32", (3,), BIAS)
         empty = writer.add_tensor("weights/empty", "nothing", "float64", (0, 4), b"")
-        assert (
-            writer.add_tensor("weights/kernel_again", "tied", "float32", (2, 3), bytearray(KERNEL)) == kernel
-        )
+        assert writer.add_tensor("weights/kernel_again", "tied", "float32", (2, 3), bytearray(KERNEL)) == kernel
         return writer.finish(
             engine="native",
             signatures={

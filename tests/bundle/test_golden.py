@@ -11,9 +11,7 @@ from .samples import BIAS, GOLDEN, KERNEL, write_golden
 
 
 def files(root):
-    return {
-        path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()
-    }
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def test_written_bytes_are_the_golden_ones(tmp_path):

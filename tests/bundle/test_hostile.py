@@ -269,9 +269,7 @@ for _name, _edit in {
     "port_index_padded": port(tensor="x:00"),
     "port_index_huge": port(tensor="x:9999999999"),
     "port_shape_text": port(shape="any"),
-    "port_twice": lambda m: m["signatures"]["lookup"]["inputs"].append(
-        m["signatures"]["lookup"]["inputs"][0]
-    ),
+    "port_twice": lambda m: m["signatures"]["lookup"]["inputs"].append(m["signatures"]["lookup"]["inputs"][0]),
     "signature_name_empty": lambda m: m["signatures"].update({"": m["signatures"]["lookup"]}),
     "manifest_lists_itself": lambda m: m["files"].update({"bundle.json": {"size": 0, "sha256": "0" * 64}}),
     "digest_upper_case": lambda m: m["files"]["graph.pb"].update(sha256="A" * 64),
@@ -361,9 +359,7 @@ graphs(
     "function_with_two_signatures",
     graph(*GOOD, functions=(function("f_1") + field(1, field(1, "g_1")),)),
 )
-graphs(
-    errors.GraphMalformedError, "function_twice", graph(*GOOD, functions=(function("f_1"), function("f_1")))
-)
+graphs(errors.GraphMalformedError, "function_twice", graph(*GOOD, functions=(function("f_1"), function("f_1"))))
 
 for _op in ("ReadFile", "WriteFile", "ImmutableConst", "PyFunc", "SaveV2", "DatasetFromGraph", "NoSuchOp"):
     graphs(errors.OpNotAllowedError, f"op_{_op}", graph(*GOOD, node("n", _op)))
@@ -422,9 +418,7 @@ graphs(
     "weight_is_no_placeholder",
     replaced("weights/bias", node("weights/bias", "Const")),
 )
-graphs(
-    errors.UnknownNodeError, "asset_is_no_placeholder", replaced("vocab_path", node("vocab_path", "Const"))
-)
+graphs(errors.UnknownNodeError, "asset_is_no_placeholder", replaced("vocab_path", node("vocab_path", "Const")))
 
 
 @pytest.mark.parametrize(("error", "spoil", "only_verify"), CASES)

@@ -90,9 +90,7 @@ def test_the_portable_graph_is_scanned_too(tmp_path):
 def test_ops_of_chosen_libraries_and_calls_by_function_name_are_allowed(tmp_path):
     manifest = write_golden(tmp_path)
     data = (tmp_path / "graph.pb").read_bytes()
-    called = data + graph(
-        node("call", "Scope_double_12"), functions=(function("Scope_double_12", node("n", "Mul")),)
-    )
+    called = data + graph(node("call", "Scope_double_12"), functions=(function("Scope_double_12", node("n", "Mul")),))
     assert set(check_graph(called, manifest).functions) == {"Scope_double_12"}
     custom = data + field(1, node("n", "TokenizeText"))
     with pytest.raises(errors.OpNotAllowedError, match="TokenizeText"):
@@ -103,13 +101,9 @@ def test_ops_of_chosen_libraries_and_calls_by_function_name_are_allowed(tmp_path
 def test_a_file_name_with_an_explicit_output_is_the_same(tmp_path):
     manifest = write_golden(tmp_path)
     data = (tmp_path / "graph.pb").read_bytes()
-    check_graph(
-        data + field(1, node("n", "InitializeTableFromTextFileV2", "table", "vocab_path:0")), manifest
-    )
+    check_graph(data + field(1, node("n", "InitializeTableFromTextFileV2", "table", "vocab_path:0")), manifest)
     with pytest.raises(errors.OpNotAllowedError):
-        check_graph(
-            data + field(1, node("n", "InitializeTableFromTextFileV2", "table", "vocab_path:1")), manifest
-        )
+        check_graph(data + field(1, node("n", "InitializeTableFromTextFileV2", "table", "vocab_path:1")), manifest)
 
 
 def test_the_list_is_sorted_within_its_sections_and_names_each_op_once():
@@ -131,7 +125,5 @@ def test_opening_a_bundle_imports_nothing_heavy(tmp_path):
         "verify.verify(Path(sys.argv[1]))\n"
         "print(sorted({'numpy', 'tensorflow', 'google', 'rich'} & set(sys.modules)))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"

@@ -23,9 +23,7 @@ def golden_graph():
         tf.compat.v1.placeholder(tf.float64, (0, 4), name="weights/empty")
         tf.nn.relu(tf.linalg.matmul(x, kernel) + bias, name="y")
         path = tf.compat.v1.placeholder(tf.string, (), name="vocab_path")
-        table = tf.raw_ops.HashTableV2(
-            key_dtype=tf.string, value_dtype=tf.int64, shared_name="vocab", name="table"
-        )
+        table = tf.raw_ops.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64, shared_name="vocab", name="table")
         tf.raw_ops.InitializeTableFromTextFileV2(
             table_handle=table, filename=path, key_index=-2, value_index=-1, name="init_table"
         )
@@ -130,9 +128,7 @@ def test_no_allowed_op_takes_a_file_name_or_a_graph():
         yield from (one.name for one in op.input_arg if one.type in (tf.string.as_datatype_enum, 0))
 
     ops = registered_ops()
-    found = {
-        name for name in allowlist.allowed_ops() if any(suspicious.search(one) for one in texts(ops[name]))
-    }
+    found = {name for name in allowlist.allowed_ops() if any(suspicious.search(one) for one in texts(ops[name]))}
     assert found == {"InitializeTableFromTextFile", "InitializeTableFromTextFileV2"}
     left_out = {
         "ReadFile",

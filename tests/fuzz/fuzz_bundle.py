@@ -109,9 +109,7 @@ def run(runs: int, seed: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int)
     parser.add_argument("--seed", type=int, default=0)
     options, rest = parser.parse_known_args()

@@ -28,6 +28,7 @@ class Style:
     size: int
     bound: int
     strings: Strings
+    batch_scalars: bool = False  # older exporters declare no dimensions where they know none
 
 
 def words(random: np.random.Generator, count: int) -> list[bytes]:
@@ -41,13 +42,15 @@ def styles(inputs: Mapping[str, Port], makers: tuple[Strings, ...]) -> Iterator[
     open_sizes = any(spec.shape is None or None in spec.shape[1:] for spec in specs)
     integers = any(spec.dtype.startswith(("int", "uint")) and spec.dtype != "uint8" for spec in specs)
     strings = any(spec.dtype == "string" for spec in specs)
+    scalars = any(spec.shape == () for spec in specs)
     choices = product(
+        (False, True) if scalars else (False,),
         makers if strings else makers[:1],
         _SIZES if open_sizes else _SIZES[:1],
         _BOUNDS if integers else _BOUNDS[:1],
     )
-    for maker, size, bound in choices:
-        yield Style(size, bound, maker)
+    for batch_scalars, maker, size, bound in choices:
+        yield Style(size, bound, maker, batch_scalars)
 
 
 def make_inputs(inputs: Mapping[str, Port], style: Style, batch: int, seed: int) -> dict[str, NDArray[Any]]:
@@ -62,7 +65,7 @@ def has_open_batch(inputs: Mapping[str, Port]) -> bool:
 
 
 def _make(spec: TensorSpec, style: Style, batch: int, random: np.random.Generator) -> NDArray[Any]:
-    declared = (None,) if spec.shape is None else spec.shape
+    declared = (None,) if spec.shape is None or (spec.shape == () and style.batch_scalars) else spec.shape
     shape = tuple(
         size if size is not None else batch if place == 0 else style.size for place, size in enumerate(declared)
     )

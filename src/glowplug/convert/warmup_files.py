@@ -33,7 +33,7 @@ def read_requests(path: Path, signatures: Mapping[str, SourceSignature]) -> list
             found = list(_from_json(path))
         else:
             found = list(_from_serving(path))
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:
         raise NotAModelError(
             "the warm-up file cannot be read",
             seen=f"{path} ({error})",

@@ -10,11 +10,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from glowplug.core.clock import now_ns
 from glowplug.core.errors import InputError, TensorFlowError
 from glowplug.core.manifest import Signature
 
 from .arguments import bind
 from .engine import Engine
+from .warmup import Request, decode
 
 Answer = NDArray[Any] | dict[str, NDArray[Any]]
 
@@ -29,6 +31,7 @@ class Info:
     path: Path
     engine: str
     notes: tuple[str, ...]
+    warmup_files: tuple[Path, ...]
     provenance: Mapping[str, Any]
     equivalence: Mapping[str, Any]
 
@@ -95,6 +98,19 @@ class Model:
         """Call the signature `serving_default`, or the only one there is."""
         name = _DEFAULT if _DEFAULT in self._signatures or len(self._signatures) != 1 else next(iter(self._signatures))
         return self.signature(name)(value, **named)
+
+    def warmup_requests(self) -> list[Request]:
+        """Return the calls that were packed with the model to warm it up."""
+        return [decode(path.read_bytes(), path.name) for path in self.info.warmup_files]
+
+    def warm_up(self) -> list[int]:
+        """Run the packed warm-up calls and return how many nanoseconds each took."""
+        durations = []
+        for request in self.warmup_requests():
+            began = now_ns()
+            self.signature(request.signature)(dict(request.inputs))
+            durations.append(now_ns() - began)
+        return durations
 
     def close(self) -> None:
         """Free the model. Closing twice is harmless; calling it afterwards raises `ClosedError`."""

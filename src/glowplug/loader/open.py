@@ -54,7 +54,14 @@ def load(
     tell("start")
     engine = open_engine(bundle, options)
     tell("ready")
-    info = Info(bundle.root, manifest.engine, tuple(engine.notes), manifest.provenance, manifest.equivalence)
+    info = Info(
+        bundle.root,
+        manifest.engine,
+        tuple(engine.notes),
+        bundle.warmup_files,
+        manifest.provenance,
+        manifest.equivalence,
+    )
     return Model(engine, info)
 
 
