@@ -112,7 +112,9 @@ def _prediction_log() -> Any:
     def add(name: str, *fields: tuple[str, int, int, str], parent: Any = None) -> Any:
         made = (parent.nested_type if parent is not None else file.message_type).add(name=name)
         for label, number, kind, of in fields:
-            made.field.add(name=label, number=number, type=kind, type_name=of, label=1)
+            made.field.add(name=label, number=number, type=kind, label=1)
+            if of:
+                made.field[-1].type_name = of
         return made
 
     add("ModelSpec", ("name", 1, text, ""), ("signature_name", 3, text, ""))
