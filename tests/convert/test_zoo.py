@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests import zoo
+from tests.conftest import SHARED_MODELS
 
 import glowplug
 from glowplug.bundle.allowlist import check_graph
 from glowplug.bundle.reader import open_bundle
 from glowplug.bundle.verify import verify
-from tests import zoo
-from tests.conftest import SHARED_MODELS
 
 pytestmark = pytest.mark.tensorflow
 
