@@ -13,8 +13,9 @@ from typing import Any
 
 from tensorflow.python.framework import op_def_registry
 
-from glowplug.core.errors import UnsupportedModelError
+from glowplug.core.errors import TensorFlowError, UnsupportedModelError
 from glowplug.core.manifest import Port
+from glowplug.runtime.graph import Graph
 
 from .attributes import shape_attr
 from .editor import GraphEditor, canonical, node_of
@@ -106,6 +107,8 @@ def convert(source: SavedModel, spool: Spool, *, fuse: bool = True) -> NativeMod
     weights.keep(portable)
     machine = optimize(portable, kept, weights.values, portable=False)
     _clean(machine)
+    if not _is_accepted(machine):
+        machine = GraphEditor(portable.to_graph_def())
     return NativeModel(portable, machine, signatures, weights, steps, tables.assets)
 
 
@@ -191,6 +194,15 @@ def _optimize_portably(graph: GraphEditor, kept: list[str], weights: Weights) ->
     if any(node.op.startswith("_") for node in optimized.nodes.values()):
         return graph
     return optimized
+
+
+def _is_accepted(graph: GraphEditor) -> bool:
+    """Say whether TensorFlow takes the graph. Its optimiser makes fused nodes that its own checks refuse at times."""
+    try:
+        Graph(graph.to_graph_def().SerializeToString()).close()
+    except TensorFlowError:
+        return False
+    return True
 
 
 def _separate_outputs(graph: GraphEditor, signatures: Mapping[str, NativeSignature]) -> dict[str, NativeSignature]:
