@@ -39,6 +39,10 @@ def run(args: argparse.Namespace) -> int:
     from glowplug.cli.output import Stages, note, print_json
     from glowplug.convert.pack import pack
     from glowplug.core.clock import human_bytes, human_duration
+    from glowplug.core.errors import UsageError
+
+    if not Path(args.model).exists():  # before TensorFlow is imported, which takes seconds
+        raise UsageError("there is no such model", seen=args.model)
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # what TensorFlow tells about itself is not our progress
     with Stages() as stages:
