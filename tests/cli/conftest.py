@@ -22,7 +22,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of every process that the tests start: a state directory of its own, and this source tree."""
     source = str(Path(__file__).parents[2] / "src")
     return {
-        **{name: value for name, value in os.environ.items() if name != "GLOWPLUG_DEBUG"},
+        **{name: value for name, value in os.environ.items() if name not in ("GLOWPLUG_DEBUG", "TF_CPP_MIN_LOG_LEVEL")},
         "XDG_STATE_HOME": str(tmp_path_factory.mktemp("cli-state")),
         "PYTHONPATH": os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH")))),
         "COLUMNS": "100",

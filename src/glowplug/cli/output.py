@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from types import TracebackType
@@ -21,6 +22,11 @@ def print_json(document: Any) -> None:
 def note(text: str) -> None:
     """Tell the user something that is no result."""
     print(text, file=sys.stderr, flush=True)
+
+
+def quiet_tensorflow() -> None:
+    """Let TensorFlow write errors only, unless the user chose otherwise: what is wrong is told by our own line."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
 class Stages:

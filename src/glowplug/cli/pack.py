@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from glowplug.cli.options import add_op_library
@@ -36,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Pack the model."""
     from glowplug.cli.description import as_json, equality, total_bytes
-    from glowplug.cli.output import Stages, note, print_json
+    from glowplug.cli.output import Stages, note, print_json, quiet_tensorflow
     from glowplug.convert.pack import pack
     from glowplug.core.clock import human_bytes, human_duration
     from glowplug.core.errors import UsageError
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if not Path(args.model).exists():  # before TensorFlow is imported, which takes seconds
         raise UsageError("there is no such model", seen=args.model)
 
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # what TensorFlow tells about itself is not our progress
+    quiet_tensorflow()
     with Stages() as stages:
         packed = pack(
             args.model,

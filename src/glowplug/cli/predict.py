@@ -57,11 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Load the bundle, call it and print what came out."""
-    from glowplug.cli.output import note
+    from glowplug.cli.output import note, quiet_tensorflow
     from glowplug.core.clock import now_ns
     from glowplug.core.files import write_file
 
     target = _output_path(args.output, force=args.force)
+    quiet_tensorflow()
     from glowplug.load.open import load
 
     began = now_ns()
