@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     from glowplug.bundle.reader import open_bundle
     from glowplug.cli.description import as_json, total_bytes
     from glowplug.cli.output import print_json
-    from glowplug.load.seal import is_sealed_here
+    from glowplug.loader.seal import is_sealed_here
 
     bundle = open_bundle(Path(args.bundle))
     sealed = is_sealed_here(bundle.root)

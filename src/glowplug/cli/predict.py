@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from glowplug.core.manifest import Signature
-    from glowplug.load.model import Callable, Model
+    from glowplug.loader.model import Callable, Model
 
 NAME = "predict"
 HELP = "call a bundle once, and say how long it took"
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
     target = _output_path(args.output, force=args.force)
     quiet_tensorflow()
-    from glowplug.load.open import load
+    from glowplug.loader.open import load
 
     began = now_ns()
     with load(args.bundle, trust=args.trust, op_libraries=args.op_library) as model:
