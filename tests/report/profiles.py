@@ -46,7 +46,15 @@ class Tape:
         yield
         self._open.pop()
         self.spans[slot] = Span(
-            number, parent, self._pid, self._thread, phase, name, start_ns, self.now_ns, {"kind": kind, **attrs}
+            number,
+            parent,
+            self._pid,
+            self._thread,
+            phase,
+            name,
+            start_ns,
+            self.now_ns,
+            {"kind": kind, **attrs},
         )
 
     def leaf(self, phase: str, name: str, kind: str, duration_ns: int, /, **attrs: Any) -> None:
@@ -95,7 +103,12 @@ def training() -> Profile:
             read_bytes=9_000_000,
         )
         tape.leaf(
-            "library_load", "libtensorflow_cc.so.2", "library", 380 * MS, path="lib/libtensorflow_cc.so.2", bytes=788_000_000
+            "library_load",
+            "libtensorflow_cc.so.2",
+            "library",
+            380 * MS,
+            path="lib/libtensorflow_cc.so.2",
+            bytes=788_000_000,
         )
         tape.leaf("runtime_init", "eager context", "context", 24 * MS, devices=["/CPU:0"], intra_op_threads=2)
         with tape.span("build", "resnet50", "model", **{"class": "Functional"}, layers=40, site="train.py:9"):
@@ -117,17 +130,38 @@ def training() -> Profile:
                         layer=f"conv{index}",
                     )
         with tape.span(
-            "build", "weights/resnet50.keras", "load", format="keras", path="weights/resnet50.keras", bytes=102_000_000
+            "build",
+            "weights/resnet50.keras",
+            "load",
+            format="keras",
+            path="weights/resnet50.keras",
+            bytes=102_000_000,
         ):
             tape.spend(30 * MS)
-            tape.leaf("weights_read", "resnet50.keras", "read", 140 * MS, format="keras", bytes=102_000_000, reads=330)
+            tape.leaf(
+                "weights_read",
+                "resnet50.keras",
+                "read",
+                140 * MS,
+                format="keras",
+                bytes=102_000_000,
+                reads=330,
+            )
             tape.leaf("weights_decode", "h5", "decode", 90 * MS, format="keras", bytes=102_000_000, count=320)
             tape.leaf("weights_assign", "variables", "assign", 60 * MS, bytes=102_000_000, count=320)
         tape.leaf("optimizer_setup", "Model.compile", "compile", 12 * MS, optimizer="Adam", site="train.py:12")
         tape.leaf("io_wait", "db.internal:5432", "io", 210 * MS, io="database", target="db.internal:5432", calls=1)
         with (
             tape.span("first_step", "fit", "fit", site="train.py:14", first=True),
-            tape.span("first_step", "one_step_on_data", "step", index=1, function="one_step_on_data", function_id=1, mode="train"),
+            tape.span(
+                "first_step",
+                "one_step_on_data",
+                "step",
+                index=1,
+                function="one_step_on_data",
+                function_id=1,
+                mode="train",
+            ),
         ):
             for index, reason in ((1, "first"), (2, "variables_created")):
                 with tape.span(
@@ -147,7 +181,14 @@ def training() -> Profile:
                 ):
                     tape.spend(6_400 * MS)
                     tape.leaf(
-                        "trace", "call", "trace", 900 * MS, function="call", function_id=2, reason="first", graph_ops=2_100
+                        "trace",
+                        "call",
+                        "trace",
+                        900 * MS,
+                        function="call",
+                        function_id=2,
+                        reason="first",
+                        graph_ops=2_100,
                     )
             with tape.span("graph_optimization", "one_step_on_data", "graph_optimization", measured="metric"):
                 for name, duration in (("layout", 700), ("constant_folding", 1_300), ("remapper", 500)):
@@ -156,7 +197,13 @@ def training() -> Profile:
             tape.spend(2_900 * MS)
         for index in (2, 3):
             tape.leaf(
-                "steady_steps", "one_step_on_data", "step", 2_150 * MS, index=index, function="one_step_on_data", function_id=1
+                "steady_steps",
+                "one_step_on_data",
+                "step",
+                2_150 * MS,
+                index=index,
+                function="one_step_on_data",
+                function_id=1,
             )
         tape.leaf(
             "steady_steps",
@@ -184,7 +231,12 @@ def training() -> Profile:
     phases = phase_totals(main, wall_ns)
     rounds = tuple(
         Round(
-            (3_000 + 400 * index) * MS, (20 + 3 * index) * MS, 545_000_000 + index * 18_000_000, 6, 32 + 16 * index, index
+            (3_000 + 400 * index) * MS,
+            (20 + 3 * index) * MS,
+            545_000_000 + index * 18_000_000,
+            6,
+            32 + 16 * index,
+            index,
         )
         for index in range(60)
     )
@@ -200,7 +252,11 @@ def training() -> Profile:
             "versions": {"tensorflow": "2.21.0", "keras": "3.15.1", "numpy": "2.4.0"},
             "keras_backend": "tensorflow",
             "env": {"TF_CPP_MIN_LOG_LEVEL": "3"},
-            "tensorflow_importer": {"module": "keras", "site": "train.py:4", "chain": ["__main__", "keras", "tensorflow"]},
+            "tensorflow_importer": {
+                "module": "keras",
+                "site": "train.py:4",
+                "chain": ["__main__", "keras", "tensorflow"],
+            },
             "runtime_used": True,
             "page_cache": "warm",
             "peak_rss_bytes": 1_793_000_000,
@@ -213,8 +269,28 @@ def training() -> Profile:
         phases=phases,
         series=_series(wall_ns, 400),
         processes=(
-            Process(ROOT, 1, ("python", "train.py", "resnet50"), "root", 0, wall_ns, 0, True, {"peak_rss_bytes": 1_793_000_000, "threads": 9}),
-            Process(CHILD, ROOT, ("nvidia-smi", "-L"), "exec", 5_000 * MS, 5_130 * MS, 9, False, {"peak_rss_bytes": 4_100_000}),
+            Process(
+                ROOT,
+                1,
+                ("python", "train.py", "resnet50"),
+                "root",
+                0,
+                wall_ns,
+                0,
+                True,
+                {"peak_rss_bytes": 1_793_000_000, "threads": 9},
+            ),
+            Process(
+                CHILD,
+                ROOT,
+                ("nvidia-smi", "-L"),
+                "exec",
+                5_000 * MS,
+                5_130 * MS,
+                9,
+                False,
+                {"peak_rss_bytes": 4_100_000},
+            ),
         ),
         loops=(
             Loop(
@@ -333,7 +409,12 @@ def _import_tree(tape: Tape, chance: random.Random, name: str, budget: int, dept
     made = 1
     package = name.partition(".")[0]
     path = f"/opt/venvs/project/lib/python3.11/site-packages/{name.replace('.', '/')}/__init__.py"
-    attrs = {"module": name, "file": path, "self_ns": chance.randint(90_000, 700_000), "importer": "package.python.framework"}
+    attrs = {
+        "module": name,
+        "file": path,
+        "self_ns": chance.randint(90_000, 700_000),
+        "importer": "package.python.framework",
+    }
     with tape.span("import", name, "module", **attrs):
         tape.spend(attrs["self_ns"])
         while made < budget and (depth < 2 or chance.random() < 0.7) and depth < 40:
@@ -346,7 +427,17 @@ def hostile() -> Profile:
     """Every string a target can choose is an attempt to break out of the page or the terminal."""
     spans = (
         Span(1, None, ROOT, ROOT, "user_code", HOSTILE, 0, 90 * MS, {"kind": "main", "path": HOSTILE}),
-        Span(2, 1, ROOT, ROOT, "import", HOSTILE, 5 * MS, 30 * MS, {"kind": "module", "self_ns": 9, "site": HOSTILE}),
+        Span(
+            2,
+            1,
+            ROOT,
+            ROOT,
+            "import",
+            HOSTILE,
+            5 * MS,
+            30 * MS,
+            {"kind": "module", "self_ns": 9, "site": HOSTILE},
+        ),
         Span(
             3,
             1,
@@ -356,19 +447,71 @@ def hostile() -> Profile:
             HOSTILE,
             30 * MS,
             40 * MS,
-            {"kind": "variable", "name": HOSTILE, "initializer": HOSTILE, "dtype": HOSTILE, "layer": HOSTILE, HOSTILE: HOSTILE},
+            {
+                "kind": "variable",
+                "name": HOSTILE,
+                "initializer": HOSTILE,
+                "dtype": HOSTILE,
+                "layer": HOSTILE,
+                HOSTILE: HOSTILE,
+            },
         ),
-        Span(4, 1, ROOT, ROOT, "trace", HOSTILE, 40 * MS, 50 * MS, {"kind": "trace", "function": HOSTILE, "reason": HOSTILE}),
-        Span(5, 1, ROOT, ROOT, "build", HOSTILE, 50 * MS, 60 * MS, {"kind": "load", "format": HOSTILE, "path": HOSTILE}),
-        Span(6, 1, ROOT, ROOT, "first_step", HOSTILE, 60 * MS, 70 * MS, {"kind": "step", "index": 1, "function": HOSTILE}),
-        Span(7, 99, ROOT, 3, "trace", "caf\udce9", 0, 10, {"kind": "trace", "__proto__": "x", "constructor": "y"}),
+        Span(
+            4,
+            1,
+            ROOT,
+            ROOT,
+            "trace",
+            HOSTILE,
+            40 * MS,
+            50 * MS,
+            {"kind": "trace", "function": HOSTILE, "reason": HOSTILE},
+        ),
+        Span(
+            5,
+            1,
+            ROOT,
+            ROOT,
+            "build",
+            HOSTILE,
+            50 * MS,
+            60 * MS,
+            {"kind": "load", "format": HOSTILE, "path": HOSTILE},
+        ),
+        Span(
+            6,
+            1,
+            ROOT,
+            ROOT,
+            "first_step",
+            HOSTILE,
+            60 * MS,
+            70 * MS,
+            {"kind": "step", "index": 1, "function": HOSTILE},
+        ),
+        Span(
+            7,
+            99,
+            ROOT,
+            3,
+            "trace",
+            "caf\udce9",
+            0,
+            10,
+            {"kind": "trace", "__proto__": "x", "constructor": "y"},
+        ),
     )
     rounds = tuple(Round(index, 5 * MS, 1, 1, 1, 1) for index in range(4))
     return Profile(
         command=(HOSTILE,),
         exit_code=-9,
         wall_ns=100 * MS,
-        environment={HOSTILE: HOSTILE, "versions": {"tensorflow": HOSTILE}, "python": HOSTILE, "env": {HOSTILE: HOSTILE}},
+        environment={
+            HOSTILE: HOSTILE,
+            "versions": {"tensorflow": HOSTILE},
+            "python": HOSTILE,
+            "env": {HOSTILE: HOSTILE},
+        },
         spans=spans,
         phases=phase_totals(spans[:6], 100 * MS),
         series=(Series(HOSTILE, ((0, 1), (50, 2))), Series("rss_bytes", ((0, 1), (50, 2)))),
@@ -376,7 +519,13 @@ def hostile() -> Profile:
         loops=(Loop(HOSTILE, HOSTILE, HOSTILE, ROOT, rounds, {HOSTILE: 1.0, "ns_per_round": 1.0}, {HOSTILE: 3}),),
         notes=(HOSTILE,),
         findings=(
-            Finding(HOSTILE, HOSTILE, {HOSTILE: HOSTILE}, 5, Remedy(HOSTILE, HOSTILE, HOSTILE, f"javascript:{HOSTILE}")),
+            Finding(
+                HOSTILE,
+                HOSTILE,
+                {HOSTILE: HOSTILE},
+                5,
+                Remedy(HOSTILE, HOSTILE, HOSTILE, f"javascript:{HOSTILE}"),
+            ),
         ),
     )
 
@@ -386,7 +535,10 @@ def _series(wall_ns: int, points: int) -> tuple[Series, ...]:
     rise = [40_000_000 + int(1_700_000_000 * (index / points) ** 0.6) for index in range(points)]
     return (
         Series("rss_bytes", tuple((index * step, value) for index, value in enumerate(rise))),
-        Series("pss_bytes", tuple((index * step, value * 9 // 10) for index, value in enumerate(rise) if index % 10 == 0)),
+        Series(
+            "pss_bytes",
+            tuple((index * step, value * 9 // 10) for index, value in enumerate(rise) if index % 10 == 0),
+        ),
         Series("threads", tuple((index * step, 1 + 8 * (index > points // 6)) for index in range(points))),
         Series("major_faults", tuple((index * step, min(12, index)) for index in range(points))),
         Series("read_bytes", tuple((index * step, 9_000_000 * index // points) for index in range(points))),

@@ -11,7 +11,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.profile import Loop, Process, Profile, Series, Span, exclusive_ns
+from glowplug.core.profile import Loop, Process, Profile, Series, Span, exclusive_ns
+
 from .phases import PHASE_STYLES
 
 MAXIMUM_SPANS = 60_000
@@ -36,7 +37,7 @@ class Strings:
         shared, rest = [], []
         before = ""
         for text in self._table:
-            same = len(os.path.commonprefix((before, text)))
+            same = len(os.path.commonprefix((before, text)))  # noqa: RUF071 - characters it is
             shared.append(same)
             rest.append(text[same:])
             before = text

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from ..core.clock import human_bytes, human_duration
-from ..core.errors import UsageError
-from ..core.profile import Finding, Profile
-from ..core.version import VERSION
+from glowplug.core.clock import human_bytes, human_duration
+from glowplug.core.errors import UsageError
+from glowplug.core.profile import Finding, Profile
+from glowplug.core.version import VERSION
+
 from .document import page_data
 from .phases import PHASE_STYLES
 from .wording import count, evidence_items, percent, quantity, quantity_label, visible
@@ -24,7 +25,16 @@ from .wording import count, evidence_items, percent, quantity, quantity_label, v
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-SCRIPTS = ("dom.js", "data.js", "timeline.js", "explore.js", "tables.js", "imports.js", "charts.js", "page.js")
+SCRIPTS = (
+    "dom.js",
+    "data.js",
+    "timeline.js",
+    "explore.js",
+    "tables.js",
+    "imports.js",
+    "charts.js",
+    "page.js",
+)
 DOCUMENTATION = "https://github.com/glowplug/glowplug/blob/main/docs/"
 
 
@@ -59,9 +69,7 @@ def _environment() -> Environment:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
-        raise UsageError(
-            "the HTML report needs jinja2", seen=error, remedy="pip install glowplug[report]"
-        ) from error
+        raise UsageError("the HTML report needs jinja2", seen=error, remedy="pip install glowplug[report]") from error
     environment = Environment(
         loader=PackageLoader("glowplug.report", "assets"),
         autoescape=True,
@@ -74,7 +82,7 @@ def _environment() -> Environment:
 
 
 def _asset(name: str) -> str:
-    return files("glowplug.report").joinpath("assets", name).read_text(encoding="utf-8")
+    return files("glowplug.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:
@@ -104,7 +112,11 @@ def _facts(profile: Profile) -> list[tuple[str, str]]:
     first = next(profile.of_kind("step"), None)
     if first is not None:
         facts.append(("first step done at", human_duration(first.end_ns)))
-    for label, key in (("peak memory", "peak_rss_bytes"), ("CPU time", "cpu_ns"), ("read from disk", "read_bytes")):
+    for label, key in (
+        ("peak memory", "peak_rss_bytes"),
+        ("CPU time", "cpu_ns"),
+        ("read from disk", "read_bytes"),
+    ):
         if isinstance(environment.get(key), int):
             facts.append((label, quantity(key, environment[key])))
     if isinstance(environment.get("modules"), int):
@@ -160,7 +172,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _processes(profile: Profile) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for process in profile.processes[:200]:
         peak = process.attrs.get("peak_rss_bytes")
         rows.append(
@@ -181,8 +193,7 @@ def _processes(profile: Profile) -> list[tuple[str, ...]]:
 def _environment_rows(profile: Profile) -> list[tuple[str, str]]:
     rows = []
     for name, value in profile.environment.items():
-        if name in ("tensorflow_metrics", "graph_ops_added"):
-            value = count(len(value), "entry", "entries") if isinstance(value, dict) else value
-        label = quantity_label(visible(str(name)))
-        rows.append((label, quantity(str(name), value)))
+        long = name in ("tensorflow_metrics", "graph_ops_added") and isinstance(value, dict)
+        text = count(len(value), "entry", "entries") if long else quantity(str(name), value)
+        rows.append((quantity_label(visible(str(name))), text))
     return rows

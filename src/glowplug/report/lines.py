@@ -7,6 +7,7 @@ the same lines are printed as they stand, so both look alike and every word is t
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .wording import cell_width, pad, visible
@@ -57,13 +58,11 @@ class Column(NamedTuple):
     keep: str = "start"
 
 
-def table(columns: tuple[Column, ...], rows: list[tuple[str, ...]]) -> list[Line]:
+def table(columns: tuple[Column, ...], rows: Sequence[tuple[str, ...]]) -> list[Line]:
     """Lay out rows under dim headings, columns two blanks apart."""
     heading = "  ".join(pad(column.heading, column.width, right=column.right) for column in columns)
     lines: list[Line] = [plain(heading, DIM)]
     for row in rows:
         cells = zip(row, columns, strict=True)
-        lines.append(
-            plain("  ".join(pad(cell, col.width, right=col.right, keep=col.keep) for cell, col in cells))
-        )
+        lines.append(plain("  ".join(pad(cell, col.width, right=col.right, keep=col.keep) for cell, col in cells)))
     return lines

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..core.profile import PHASES
+from glowplug.core.profile import PHASES
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.clock import human_bytes, human_duration
-from ..core.profile import Loop, Profile
+from glowplug.core.clock import human_bytes, human_duration
+from glowplug.core.profile import Loop, Profile
+
 from .lines import BLANK, BOLD, DIM, Column, Fragment, Line, plain, table, wrap
 from .phases import phase_style
 from .summary import (
@@ -34,8 +35,7 @@ def import_lines(profile: Profile, width: int) -> list[Line]:
         Column("at", site_width, keep="end"),
     )
     rows = [
-        (row.module, human_duration(row.total_ns), f"{row.modules:,}" if row.modules else "", row.site)
-        for row in outer
+        (row.module, human_duration(row.total_ns), f"{row.modules:,}" if row.modules else "", row.site) for row in outer
     ]
     lines += table(columns, rows)
     columns = (
@@ -55,7 +55,10 @@ def import_lines(profile: Profile, width: int) -> list[Line]:
     if isinstance(importer, dict):
         chain = [str(name) for name in importer.get("chain") or [importer.get("module", "?")]]
         site = f" ({importer['site']})" if importer.get("site") else ""
-        lines += [BLANK, *wrap(f"TensorFlow was first asked for by {' > '.join(chain)}{site}", width, style=DIM)]
+        lines += [
+            BLANK,
+            *wrap(f"TensorFlow was first asked for by {' > '.join(chain)}{site}", width, style=DIM),
+        ]
     return lines
 
 
@@ -139,9 +142,7 @@ def loop_lines(profile: Profile, width: int, *, ascii_only: bool = False) -> lis
         blocks = ASCII_BLOCKS if ascii_only else BLOCKS
         strip = _sparkline(durations, min(40, width - 44), blocks)
         first, last = human_duration(durations[0]), human_duration(durations[max(0, len(durations) - 2)])
-        lines.append(
-            (Fragment("  time a round  ", DIM), Fragment(strip, "#f28e82"), Fragment(f"  {first} to {last}"))
-        )
+        lines.append((Fragment("  time a round  ", DIM), Fragment(strip, "#f28e82"), Fragment(f"  {first} to {last}")))
         grown = _slopes(loop)
         if grown:
             lines.append((Fragment("  each round    ", DIM), Fragment(clip(", ".join(grown), width - 16))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..core.profile import Profile, Span, exclusive_ns
+from glowplug.core.profile import Profile, Span, exclusive_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,7 @@ def segments(profile: Profile) -> Iterator[Segment]:
     """
     now = 0
     stack: list[Span] = []
-    for span in sorted(
-        filter(profile.on_main_thread, profile.spans), key=lambda span: (span.start_ns, -span.end_ns)
-    ):
+    for span in sorted(filter(profile.on_main_thread, profile.spans), key=lambda span: (span.start_ns, -span.end_ns)):
         while stack and stack[-1].end_ns <= span.start_ns:
             closed = stack.pop()
             yield from _segment(closed.phase, now, closed.end_ns)

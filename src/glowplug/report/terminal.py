@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TextIO
 
-from ..core.clock import human_bytes, human_duration
-from ..core.profile import Finding, Profile
+from glowplug.core.clock import human_bytes, human_duration
+from glowplug.core.profile import Finding, Profile
+
 from . import sections
 from .lines import BLANK, BOLD, DIM, Fragment, Line, line_text, plain, wrap
 from .waterfall import waterfall_lines

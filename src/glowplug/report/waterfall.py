@@ -5,8 +5,9 @@ The height of each cell is the share of that slice of time the phase filled, so 
 
 from __future__ import annotations
 
-from ..core.clock import human_duration
-from ..core.profile import PHASES, Profile
+from glowplug.core.clock import human_duration
+from glowplug.core.profile import PHASES, Profile
+
 from .lines import BOLD, DIM, Fragment, Line, plain
 from .phases import phase_style
 from .summary import density
@@ -82,4 +83,3 @@ def _axis(wall_ns: int, columns: int, *, ascii_only: bool) -> Line:
         for offset, char in enumerate(label[: columns - at]):
             cells[at + offset] = char
     return plain(" " * (_LABEL + 2) + "".join(cells).rstrip(), DIM)
-

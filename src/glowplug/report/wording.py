@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.clock import human_bytes, human_duration
+from glowplug.core.clock import human_bytes, human_duration
 
 ELLIPSIS = "…"
 _UNSAFE = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
@@ -77,8 +77,8 @@ def percent(part: int, whole: int) -> str:
 
 
 def signed(text: str, value: float) -> str:
-    """Put a plus before what is not negative, and a true minus where a hyphen stands."""
-    return f"+{text}" if value >= 0 else text.replace("-", "−", 1)
+    """Put a plus before what is positive."""
+    return f"+{text}" if value > 0 else text
 
 
 def quantity(name: str, value: object) -> str:

@@ -1,6 +1,6 @@
 // Line charts in SVG: memory, threads and graph size over the run, and what each round of a loop cost.
 
-const CHART = { width: 560, height: 170, left: 58, right: 12, top: 10, bottom: 24 };
+const CHART = { width: 360, height: 170, left: 58, right: 12, top: 10, bottom: 24 };
 
 // lines: [{label, color, x: [...], y: [...], step?}]
 function lineChart(title, lines, showX, showY, { wide = false, note = '' } = {}) {
@@ -9,7 +9,7 @@ function lineChart(title, lines, showX, showY, { wide = false, note = '' } = {})
   const [low, high] = [Math.min(...xs), Math.max(...xs)];
   let peak = 0;
   for (const line of lines) for (const value of line.y) if (value > peak) peak = value;
-  const step = niceStep((peak || 1) / 4);
+  const step = niceStep((peak || 1) / 4, showY === number);
   const top = Math.max(step, Math.ceil((peak || 1) / step) * step);
   const px = (x) => box.left + ((x - low) / Math.max(1, high - low)) * (box.width - box.left - box.right);
   const py = (y) => box.height - box.bottom - (y / top) * (box.height - box.top - box.bottom);
@@ -19,7 +19,7 @@ function lineChart(title, lines, showX, showY, { wide = false, note = '' } = {})
       draw('line', { class: 'grid', x1: box.left, x2: box.width - box.right, y1: py(value), y2: py(value) }),
       draw('text', { class: 'tick', x: box.left - 8, y: py(value) + 4, 'text-anchor': 'end', text: showY(value) }));
   }
-  const ticks = wide ? 8 : 4;
+  const ticks = wide ? 8 : 3;
   for (let k = 0; k <= ticks; k += 1) {
     const x = low + ((high - low) * k) / ticks;
     svg.append(draw('text', { class: 'tick', x: px(x), y: box.height - 6, 'text-anchor': k === 0 ? 'start' : k === ticks ? 'end' : 'middle', text: showX(x) }));
@@ -56,9 +56,11 @@ function pathOf(line, px, py) {
   return path;
 }
 
-function niceStep(rough) {
+// Counts have whole steps.
+function niceStep(rough, whole = false) {
+  if (whole && rough < 1) return 1;
   const power = 10 ** Math.floor(Math.log10(rough));
-  return [1, 2, 2.5, 5, 10].map((m) => m * power).find((value) => value >= rough);
+  return (whole ? [1, 2, 5, 10] : [1, 2, 2.5, 5, 10]).map((m) => m * power).find((value) => value >= rough);
 }
 
 function nearest(xs, x) {

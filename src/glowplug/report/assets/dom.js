@@ -30,6 +30,7 @@ function significant(value) {
 }
 
 function duration(ns) {
+  if (ns === 0) return '0';
   const size = Math.abs(ns);
   if (size >= 1e9) return `${significant(ns / 1e9)} s`;
   if (size >= 1e6) return `${significant(ns / 1e6)} ms`;

@@ -2,8 +2,9 @@
 
 const PAGE_ROWS = 60;
 
-// columns: {key, label, show?, right?, css?}; rows: objects, with `span` where a row stands for a span.
-function sortableTable(columns, rows, open, { sort = columns[1].key, noun = 'row' } = {}) {
+// given: columns {key, label, show?, right?, css?, flag?}, those without any value are left out; rows: objects, with `span` where a row stands for a span.
+function sortableTable(given, rows, open, { sort = given[1].key, noun = 'row' } = {}) {
+  const columns = given.filter(({ key: name }) => rows.some((row) => row[name] !== undefined && row[name] !== null && row[name] !== ''));
   let key = sort;
   let falling = true;
   let limit = PAGE_ROWS;

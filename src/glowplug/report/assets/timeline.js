@@ -242,10 +242,18 @@ class Timeline {
   }
 
   paintLabel(context, text, left, y, room, faded) {
-    const letters = Math.floor((room - 10) / 5.9);
-    if (letters < 3) return;
+    const space = room - 10;
+    if (space < 16) return;
+    let shown = text.length > 300 ? text.slice(0, 300) : text;
+    const wide = context.measureText(shown).width;
+    if (wide > space) {
+      let letters = Math.floor((shown.length * space) / wide) - 1;
+      while (letters > 0 && context.measureText(`${shown.slice(0, letters)}…`).width > space) letters -= 1;
+      if (letters < 1) return;
+      shown = `${shown.slice(0, letters)}…`;
+    }
     context.fillStyle = faded ? this.theme.ink : this.theme.onPhase;
-    context.fillText(text.length > letters ? `${text.slice(0, letters - 1)}…` : text, left + 5, y + (ROW - 2) / 2 + 0.5);
+    context.fillText(shown, left + 5, y + (ROW - 2) / 2 + 0.5);
   }
 
   ticks() {
@@ -273,7 +281,7 @@ class Timeline {
     }
   }
 
-  // The main thread in one strip: children are painted over their parents, which leaves each moment its innermost phase.
+  // The main thread in one strip: in each pixel, the phases stacked by their share of that moment.
   paintOverviewBase() {
     const base = document.createElement('canvas');
     base.width = this.overview.width;
@@ -281,16 +289,52 @@ class Timeline {
     const context = base.getContext('2d');
     const ratio = base.width / this.width;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const { data } = this;
-    const scale = this.width / Math.max(1, data.wall);
-    for (let i = 0; i < data.count; i += 1) {
-      const [pid, thread] = data.lanes[data.lane[i]];
-      const width = data.length(i) * scale;
-      if (pid !== data.root || thread !== pid || width < 0.3) continue;
-      context.fillStyle = this.colors[data.phase[i]];
-      context.fillRect(data.start[i] * scale, 10, width, 26);
+    const columns = Math.ceil(this.width);
+    const phases = this.colors.length;
+    const shares = this.shares(columns);
+    for (let column = 0; column < columns; column += 1) {
+      let y = 36;
+      for (let phase = 0; phase < phases; phase += 1) {
+        const height = 26 * Math.min(1, shares[column * phases + phase]);
+        if (height <= 0) continue;
+        context.fillStyle = this.colors[phase];
+        context.fillRect(column, y - height, 1, height);
+        y -= height;
+      }
     }
     this.base = base;
+  }
+
+  // Which share of each of `columns` slices of the run each phase filled, on the main thread, innermost span first.
+  shares(columns) {
+    const { data } = this;
+    const phases = this.colors.length;
+    const shares = new Float64Array(columns * phases);
+    const slice = Math.max(1, data.wall) / columns;
+    const add = (phase, from, to) => {
+      for (let column = Math.floor(from / slice); column < columns && column * slice < to; column += 1) {
+        shares[column * phases + phase] += (Math.min(to, (column + 1) * slice) - Math.max(from, column * slice)) / slice;
+      }
+    };
+    const stack = [];
+    let now = 0;
+    const close = (until) => {
+      while (stack.length > 0 && data.end[stack[stack.length - 1]] <= until) {
+        const i = stack.pop();
+        if (data.end[i] > now) { add(data.phase[i], now, data.end[i]); now = data.end[i]; }
+      }
+    };
+    const main = this.lanes.find((lane) => lane.pid === data.root && lane.thread === data.root);
+    if (!main) return shares;
+    const order = main.rows.flat().sort((a, b) => data.start[a] - data.start[b] || data.depth[a] - data.depth[b]);
+    for (const i of order) {
+      close(data.start[i]);
+      if (stack.length > 0 && data.start[i] > now) add(data.phase[stack[stack.length - 1]], now, data.start[i]);
+      now = Math.max(now, data.start[i]);
+      stack.push(i);
+    }
+    close(Infinity);
+    return shares;
   }
 
   paintOverview() {
