@@ -73,6 +73,8 @@ def rows_of(image: Image, origin_ns: int, end_ns: int) -> list[Row]:
             rows.append(Row(image.pid, thread, phase, name, at_ns, at_ns, dict(attrs), order))
     for row in open_rows.values():
         row.attrs.setdefault("unfinished", True)
+    for row in rows:
+        row.name = str(row.attrs.pop("_name", row.name))
     return rows
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Callable
 
 from . import importing, processes
 from .recorder import Recorder
@@ -17,6 +18,7 @@ class Run:
         self.recorder = recorder
         self.main = 0
         self.ended = False
+        self.at_end: Callable[[], None] | None = None
 
     def begin(self) -> None:
         """Open the span that everything in user code nests in."""
@@ -29,6 +31,8 @@ class Run:
         """Close it: the interpreter is going down. Called by the first of our atexit handlers to run."""
         if not self.ended and self.main:
             self.ended = True
+            if self.at_end is not None:
+                self.at_end()
             path = getattr(sys.modules.get("__main__"), "__file__", None)
             self.recorder.fact("modules", len(sys.modules))
             self.recorder.end(self.main, {"path": path} if isinstance(path, str) else None)
@@ -53,8 +57,10 @@ def activate(run_directory: str, entered_ns: int) -> None:
     processes.follow_children(entry, recorder)
     atexit.register(run.end)
     os.register_at_fork(after_in_child=lambda: _restart(run))
-    _chain()
-    run.begin()
+    try:
+        _chain()
+    finally:
+        run.begin()
 
 
 def _restart(run: Run) -> None:

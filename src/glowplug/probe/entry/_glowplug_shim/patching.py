@@ -6,6 +6,7 @@ not to convert it. Something that is not there is skipped with a note: libraries
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,15 +17,21 @@ Function = Callable[..., Any]
 
 def dress(wrapper: Any, original: Any) -> Any:
     """Make a wrapper look like what it wraps."""
-    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__"):
-        if name.endswith("defaults__"):
-            continue  # `__wrapped__` answers for the signature
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         try:
             setattr(wrapper, name, getattr(original, name))
         except (AttributeError, TypeError):
             pass
     wrapper.__dict__.update(getattr(original, "__dict__", {}))
     wrapper.__wrapped__ = original
+    inspect = sys.modules.get("inspect")
+    if inspect is not None and wrapper.__name__ == "__init__":
+        # Keras compares constructors with getfullargspec, which does not follow `__wrapped__`. Only constructors:
+        # functools.wraps copies this attribute from bound methods, where it would still say `self`.
+        try:
+            wrapper.__signature__ = inspect.signature(original)
+        except (TypeError, ValueError):
+            pass
     wrapper.autograph_info__ = {}  # AutoGraph calls what has this without converting it
     return wrapper
 

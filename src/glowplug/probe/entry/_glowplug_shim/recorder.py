@@ -35,6 +35,7 @@ class Recorder:
         self._lock = _thread.allocate_lock()
         self._pending: list[bytes] = []
         self._next = 0
+        self.count = 0
         self._chunk = 0
         self._map: mmap.mmap | None = None
         self._position = CHUNK_BYTES
@@ -70,6 +71,7 @@ class Recorder:
 
     def write(self, event: tuple[object, ...]) -> None:
         """Append one event. An event that cannot be written is dropped: the target must not notice."""
+        self.count += 1
         try:
             data = _dumps(event, 4)
         except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 runtime_started = False
 graph_ops = 0
@@ -33,6 +34,12 @@ def memory_and_threads() -> tuple[int, int]:
         return int(fields[21]) * PAGE_BYTES, int(fields[17])
     except (OSError, ValueError, IndexError):
         return 0, 0
+
+
+def count_graph_ops(graph: Any) -> int:
+    """Return the number of operations in a TensorFlow graph."""
+    count = getattr(graph, "num_operations", None)
+    return int(count()) if callable(count) else len(graph.get_operations())
 
 
 def _page_bytes() -> int:
