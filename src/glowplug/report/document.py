@@ -14,6 +14,7 @@ from typing import Any
 from glowplug.core.profile import Loop, Process, Profile, Series, Span, exclusive_ns
 
 from .phases import PHASE_STYLES
+from .summary import importer_chain
 
 MAXIMUM_SPANS = 60_000
 MAXIMUM_POINTS = 1_200
@@ -56,6 +57,7 @@ def page_data(profile: Profile, *, maximum_spans: int = MAXIMUM_SPANS) -> dict[s
         "left_out": len(profile.spans) - len(kept),
         "series": {series.name: thin_points(series) for series in profile.series if series.points},
         "loops": [_loop(loop) for loop in profile.loops[:MAXIMUM_LOOPS]],
+        "importers": [*_importers(profile)],
         "processes": [_process(process) for process in profile.processes],
         "findings": [list(finding.spans) for finding in profile.findings],
         "strings": strings.packed(),
@@ -169,6 +171,14 @@ def _loop(loop: Loop) -> dict[str, Any]:
         "slopes": plain_value(loop.slopes),
         "adders": list(loop.adders.items()),
     }
+
+
+def _importers(profile: Profile) -> Iterator[tuple[str, str, str]]:
+    """Yield who asked for TensorFlow and Keras first: (what, the chain of modules, the line)."""
+    for what, key in (("TensorFlow", "tensorflow_importer"), ("Keras", "keras_importer")):
+        importer = profile.environment.get(key)
+        if isinstance(importer, Mapping):
+            yield what, " > ".join(importer_chain(importer)), str(importer.get("site", ""))
 
 
 def _process(process: Process) -> dict[str, Any]:

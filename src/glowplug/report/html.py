@@ -193,6 +193,8 @@ def _processes(profile: Profile) -> list[tuple[str, ...]]:
 def _environment_rows(profile: Profile) -> list[tuple[str, str]]:
     rows = []
     for name, value in profile.environment.items():
+        if name in ("tensorflow_importer", "keras_importer"):
+            continue  # with the imports
         long = name in ("tensorflow_metrics", "graph_ops_added") and isinstance(value, dict)
         text = count(len(value), "entry", "entries") if long else quantity(str(name), value)
         rows.append((quantity_label(visible(str(name))), text))

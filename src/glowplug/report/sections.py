@@ -8,6 +8,7 @@ from glowplug.core.profile import Loop, Profile
 from .lines import BLANK, BOLD, DIM, Column, Fragment, Line, plain, table, wrap
 from .phases import phase_style
 from .summary import (
+    importer_chain,
     load_rows,
     outermost_imports,
     slowest_modules,
@@ -18,11 +19,12 @@ from .waterfall import ASCII_BLOCKS, BLOCKS
 from .wording import cell_width, clip, count, quantity, signed
 
 _TIME = 8
+_SHORTEST_NS = 1_000_000  # imports below a millisecond are left to the other reports
 
 
 def import_lines(profile: Profile, width: int) -> list[Line]:
     """Who imported what, who asked for TensorFlow first, and which modules are slow themselves."""
-    outer = [row for row in outermost_imports(profile, 6) if row.total_ns > 0]
+    outer = [row for row in outermost_imports(profile, 6) if row.total_ns >= _SHORTEST_NS]
     if not outer:
         return []
     lines: list[Line] = []
@@ -53,7 +55,7 @@ def import_lines(profile: Profile, width: int) -> list[Line]:
         lines += [BLANK, *table(columns, rows)]
     importer = profile.environment.get("tensorflow_importer")
     if isinstance(importer, dict):
-        chain = [str(name) for name in importer.get("chain") or [importer.get("module", "?")]]
+        chain = importer_chain(importer)
         site = f" ({importer['site']})" if importer.get("site") else ""
         lines += [
             BLANK,
@@ -86,7 +88,7 @@ def trace_lines(profile: Profile, width: int) -> list[Line]:
         return []
     name_width = max(18, (width - 3 * (_TIME + 2)) // 2)
     columns = (
-        Column("function", name_width),
+        Column("function", name_width, keep="end"),
         Column("traces", _TIME, right=True),
         Column("time", _TIME, right=True),
         Column("graph ops", 9, right=True),
@@ -114,7 +116,7 @@ def step_lines(profile: Profile, width: int) -> list[Line]:
         return []
     name_width = width - 4 * (_TIME + 2) - 10
     columns = (
-        Column("function", name_width),
+        Column("function", name_width, keep="end"),
         Column("steps", 8, right=True),
         Column("first", _TIME, right=True),
         Column("second", _TIME, right=True),

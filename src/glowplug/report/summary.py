@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from glowplug.core.profile import Profile, Span, exclusive_ns
 
@@ -106,6 +107,15 @@ def slowest_modules(profile: Profile, limit: int) -> list[ImportRow]:
     """Return the modules with the most time of their own."""
     rows = [_import_row(span) for span in profile.of_kind("module")]
     return sorted(rows, key=lambda row: -row.self_ns)[:limit]
+
+
+def importer_chain(importer: Mapping[str, Any], longest: int = 6) -> list[str]:
+    """Return the modules from the program down to the import, with the middle of a long chain as a count."""
+    chain = [str(name) for name in importer.get("chain") or [importer.get("module", "?")]]
+    if len(chain) <= longest:
+        return chain
+    half = longest // 2
+    return [*chain[:half], f"{len(chain) - 2 * half} more", *chain[-half:]]
 
 
 def _import_row(span: Span) -> ImportRow:

@@ -54,10 +54,10 @@ def waterfall_lines(profile: Profile, width: int, *, ascii_only: bool = False) -
 
 
 def _first_column(row: list[float]) -> int:
-    """Where a phase begins in earnest: the slice in which a twentieth of its time has passed."""
+    """Where a phase begins in earnest: the slice in which a fiftieth of its time has passed."""
     if not row:
         return 1 << 30
-    passed, enough = 0.0, sum(row) / 20
+    passed, enough = 0.0, sum(row) / 50
     for column, share in enumerate(row):
         passed += share
         if passed >= enough and share > 0:

@@ -3,10 +3,10 @@
 const CHART = { width: 360, height: 170, left: 58, right: 12, top: 10, bottom: 24 };
 
 // lines: [{label, color, x: [...], y: [...], step?}]
-function lineChart(title, lines, showX, showY, { wide = false, note = '' } = {}) {
+function lineChart(title, lines, showX, showY, { wide = false, note = '', range = null } = {}) {
   const box = { ...CHART, width: wide ? 1130 : CHART.width };
   const xs = lines.flatMap((line) => [line.x[0], line.x[line.x.length - 1]]);
-  const [low, high] = [Math.min(...xs), Math.max(...xs)];
+  const [low, high] = range || [Math.min(...xs), Math.max(...xs)];
   let peak = 0;
   for (const line of lines) for (const value of line.y) if (value > peak) peak = value;
   const step = niceStep((peak || 1) / 4, showY === number);
@@ -79,15 +79,17 @@ function showMemory(data) {
     const points = series.get(name);
     return points && points[0].length > 1 ? [{ label: text, color, x: points[0], y: points[1], step }] : [];
   };
-  const memory = [...line('tree_rss_bytes', 'all processes', '#a3b1c6'), ...line('rss_bytes', 'resident', '#5b9bea'), ...line('pss_bytes', 'proportional', '#58b878')];
+  const range = [0, Math.max(1, data.wall)];
+  const tree = data.processes.length > 1 ? line('tree_rss_bytes', 'all processes', '#a3b1c6') : [];
+  const memory = [...tree, ...line('rss_bytes', 'resident', '#5b9bea'), ...line('pss_bytes', 'proportional', '#58b878')];
   const charts = [];
-  if (memory.length > 0) charts.push(lineChart('Memory', memory, duration, bytes, { wide: true }));
+  if (memory.length > 0) charts.push(lineChart('Memory', memory, duration, bytes, { wide: true, range }));
   for (const [name, title, color, show] of [
     ['threads', 'Threads', '#b79af0', number], ['processes', 'Processes', '#8f9ff0', number], ['graph_ops', 'Graph operations', '#d295e4', number], ['traces', 'Traces so far', '#9a7be0', number],
     ['read_bytes', 'Read from disk', '#e6ad5c', bytes], ['major_faults', 'Major page faults', '#f28e82', number], ['minor_faults', 'Minor page faults', '#c9a58c', number],
   ]) {
     const points = line(name, title, color, true);
-    if (points.length > 0 && points[0].y.some((value) => value !== points[0].y[0])) charts.push(lineChart(title, points, duration, show));
+    if (points.length > 0 && points[0].y.some((value) => value !== points[0].y[0])) charts.push(lineChart(title, points, duration, show, { range }));
   }
   if (charts.length > 0) reveal('memory').append(make('p', { class: 'lead', text: 'Of the root process over the run.' }), make('div', { class: 'charts' }, ...charts));
 }

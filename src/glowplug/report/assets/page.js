@@ -42,11 +42,14 @@ function enableCopying() {
   });
 }
 
+// Paper shows the whole run, in light colours whatever the screen has.
 function printWhole(timeline) {
+  const root = document.documentElement;
   let view = null;
   const before = () => {
     if (view !== null) return;
-    view = [timeline.from, timeline.to];
+    view = [timeline.from, timeline.to, root.dataset.theme];
+    root.dataset.theme = 'light';
     timeline.from = 0;
     timeline.to = Math.max(1, timeline.data.wall);
     timeline.readTheme();
@@ -55,6 +58,8 @@ function printWhole(timeline) {
   };
   const after = () => {
     if (view === null) return;
+    const theme = view.pop();
+    if (theme === undefined) delete root.dataset.theme; else root.dataset.theme = theme;
     [timeline.from, timeline.to] = view;
     view = null;
     timeline.readTheme();

@@ -101,7 +101,8 @@ function showFunctions(data, open) {
     if (!groups.has(key)) groups.set(key, { name, span: i, traces: 0, trace: 0, optimize: 0, compile: 0, busy: 0, later: 0, why: new Set(), ops: 0 });
     addToFunction(groups.get(key), data, i, at);
   }
-  const rows = [...groups.values()].map((row) => ({ ...row, why: [...row.why].join(', ').replaceAll('_', ' '), steady: row.later > 0 ? row.busy / row.later : undefined, optimize: row.optimize || undefined, compile: row.compile || undefined }));
+  mergeShortNames(groups);
+  const rows = [...groups.values()].map((row) => ({ ...row, why: [...row.why].join(', ').replaceAll('_', ' '), steady: row.later > 0 ? row.busy / row.later : undefined, optimize: row.optimize || undefined, compile: row.compile || undefined, traces: row.traces || undefined, trace: row.trace || undefined, ops: row.ops || undefined }));
   if (rows.length === 0) return;
   const section = reveal('functions');
   section.append(
@@ -121,6 +122,20 @@ function showFunctions(data, open) {
     ], rows, open, { noun: 'function' }).filter(Boolean),
   );
   showTraces(data, open, section);
+}
+
+// TensorFlow's own records call a function by its last name: such a row joins the one function it can mean.
+function mergeShortNames(groups) {
+  for (const [key, short] of [...groups]) {
+    if (short.traces > 0 || short.name.includes('.')) continue;
+    const pid = key.slice(0, key.indexOf('\n') + 1);
+    const full = [...groups].filter(([other, row]) => other !== key && other.startsWith(pid) && row.name.endsWith(`.${short.name}`));
+    if (full.length !== 1) continue;
+    const row = full[0][1];
+    for (const field of ['optimize', 'compile', 'busy', 'later']) row[field] += short[field];
+    for (const field of ['step1', 'step2', 'step3']) row[field] ??= short[field];
+    groups.delete(key);
+  }
 }
 
 function addToFunction(row, data, i, at) {

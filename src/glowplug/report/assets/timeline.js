@@ -245,7 +245,13 @@ class Timeline {
     const space = room - 10;
     if (space < 16) return;
     let shown = text.length > 300 ? text.slice(0, 300) : text;
-    const wide = context.measureText(shown).width;
+    let wide = context.measureText(shown).width;
+    // Of a dotted name the last part says most.
+    const tail = wide > space && /^[\w.<>]+$/.test(shown) ? shown.slice(shown.lastIndexOf('.') + 1) : '';
+    if (tail !== '') {
+      shown = tail;
+      wide = context.measureText(shown).width;
+    }
     if (wide > space) {
       let letters = Math.floor((shown.length * space) / wide) - 1;
       while (letters > 0 && context.measureText(`${shown.slice(0, letters)}…`).width > space) letters -= 1;
