@@ -177,7 +177,7 @@ def test_finding_leads_to_its_spans(open_report: Open) -> None:
     opened = open_report(profiles.training())
     opened.page.click("[data-finding='0'] [data-show]")
     start, end = opened.view()
-    second = [span for span in profiles.training().spans if span.attrs.get("trace_index") == 2][0]
+    second = next(span for span in profiles.training().spans if span.attrs.get("trace_index") == 2)
     assert start <= second.start_ns
     assert end >= second.end_ns
     assert end - start < second.duration_ns * 1.2
@@ -234,7 +234,7 @@ def test_policy_stops_scripts_that_were_not_ours(open_report: Open) -> None:
     opened = open_report(profiles.training())
     opened.page.evaluate(
         "() => { const s = document.createElement('script'); s.textContent = 'window.pwned = 1';"
-        "document.body.append(s); document.body.append(Object.assign(new Image(), {src: 'http://127.0.0.1:9/x.png'})); }"
+        "document.body.append(s, Object.assign(new Image(), {src: 'http://127.0.0.1:9/x.png'})); }"
     )
     assert opened.page.evaluate("() => window.pwned") is None
     assert any("Content Security Policy" in complaint for complaint in opened.complaints)
@@ -300,7 +300,8 @@ def test_large_profile_is_small_enough_and_ready_soon(open_report: Open) -> None
     assert "matches" in opened.page.locator("#matches").inner_text()
     frame_ms = opened.page.evaluate(
         "() => { const t = performance.now(); for (let k = 0; k < 10; k += 1) document.getElementById('fit').click();"
-        "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - t)))); }"
+        "return new Promise((done) => requestAnimationFrame(() =>"
+        "requestAnimationFrame(() => done(performance.now() - t)))); }"
     )
     assert frame_ms < 500
     assert opened.complaints == []

@@ -9,7 +9,7 @@ from .lines import BLANK, BOLD, DIM, Fragment, Line, plain, wrap
 from .phases import phase_style
 from .wording import pad, signed
 
-_LABEL, _CELL = 20, 10
+_LABEL, _CELL = 18, 10
 _VERDICTS = {"faster": "green", "slower": "red", "same": DIM, UNKNOWN: DIM}
 
 
