@@ -60,9 +60,7 @@ def test_the_target_sees_what_it_would_see(
         os.close(read)
     command = [sys.executable, script, "one", "--two"]
     environment = dict(os.environ)  # readline in this process puts COLUMNS into the C environment only
-    plain = subprocess.run(
-        command, input="some input\n", capture_output=True, text=True, check=True, env=environment
-    )
+    plain = subprocess.run(command, input="some input\n", capture_output=True, text=True, check=True, env=environment)
     ours, theirs = json.loads(out), json.loads(plain.stdout)
     assert set(ours.pop("environ").items()) ^ set(theirs.pop("environ").items()) == set()
     assert ours == theirs
