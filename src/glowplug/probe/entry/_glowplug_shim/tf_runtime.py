@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import frames, runtime_state
 from .instruments import Instruments
 from .recorder import now_ns
 from .tf_functions import NOT_A_STEP, plain_name
-from .tracker import Attrs
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .tracker import Attrs
 
 
 class RuntimeInstruments:
@@ -42,6 +45,10 @@ class RuntimeInstruments:
                 runtime_state.mark_started()
                 recorder.fact("runtime_started", True)
                 attrs["devices"] = [device.name for device in self._logical_devices or ()]
+                for key in ("inter", "intra"):
+                    threads = getattr(self, f"_{key}_op_parallelism_threads", None)
+                    if threads is not None:
+                        attrs[f"{key}_op_threads"] = int(threads)
             finally:
                 stack.pop()
                 recorder.end(number, attrs)
@@ -55,6 +62,15 @@ class RuntimeInstruments:
 
         return self.instruments.optimized(original, name_of)
 
+    def install_iterators(self, module: Any) -> None:
+        """Instrument `tensorflow.python.data.ops.iterator_ops`: a dataset's graph is optimised and started."""
+
+        def make(original: Any) -> Any:
+            optimized = self.instruments.optimized(original, lambda args: "dataset")
+            return self.tracker.timed("first_step", "data", "iterator", enter=_enter_data)(optimized)
+
+        self.instruments.patch("TensorFlow").replace(module.OwnedIterator, "_create_iterator", make, quiet=True)
+
     # Sessions
 
     def install_session(self, module: Any) -> None:
@@ -63,9 +79,13 @@ class RuntimeInstruments:
         patch.replace(
             module.BaseSession,
             "__init__",
-            self.tracker.timed("session", "session", "Session", enter=self._enter_session, leave=self._new_session, loop="Session"),
+            self.tracker.timed(
+                "session", "session", "Session", enter=self._enter_session, leave=self._new_session, loop="Session"
+            ),
         )
-        patch.replace(module.BaseSession, "close", self.tracker.timed("session", "session_close", "close", enter=self._number))
+        patch.replace(
+            module.BaseSession, "close", self.tracker.timed("session", "session_close", "close", enter=self._number)
+        )
         patch.replace(module.BaseSession, "run", self._make_run)
 
     def _enter_session(self, attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -113,6 +133,11 @@ class RuntimeInstruments:
                 tracker.round("session_run", start_ns)
 
         return run
+
+
+def _enter_data(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    dataset = args[1] if len(args) > 1 else kwargs.get("dataset")
+    attrs["what"] = type(dataset).__name__
 
 
 def _fetch_key(fetches: Any) -> tuple[int, ...]:
