@@ -1,7 +1,7 @@
 """What a rule hands back, and the thresholds that all rules share.
 
-A `Match` is a `Finding` without the parts that follow from the rule's name; the engine adds those. `remedy.doc`
-stays empty in a match for the same reason.
+A `Match` is a `Finding` without the parts that follow from the rule's name; the engine adds those.
+`remedy.doc` stays empty in a match for the same reason.
 """
 
 from __future__ import annotations

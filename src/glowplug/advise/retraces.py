@@ -47,8 +47,8 @@ def retraced(view: View, reason: str) -> list[Retraced]:
 def cost_ns(view: View, traces: list[Span]) -> int:
     """Return what traces cost: the steps they happened in, less what those steps take without a trace.
 
-    A trace is followed by placing, graph optimisation and perhaps compilation, all within the same step. Where
-    a trace lies in no step, its own duration is all that is known.
+    A trace is followed by placing, graph optimisation and perhaps compilation, all within the same step.
+    Where a trace lies in no step, its own duration is all that is known.
     """
     steady = steady_costs(view)
     steps: dict[int, tuple[Span, list[Span]]] = {}
