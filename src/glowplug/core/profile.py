@@ -141,7 +141,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Every run of a repeated profile, in order. The profile that carries it is the run of median wall time."""
+    """Every run of a repeated profile, in order. Its profile is the run of median wall time."""
 
     wall_ns: tuple[int, ...]
     phases: Mapping[str, tuple[int, ...]]

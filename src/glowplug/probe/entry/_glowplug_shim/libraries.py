@@ -1,0 +1,74 @@
+"""Which module, once loaded, gets which instruments. Runs in the target.
+
+The instruments themselves are loaded when TensorFlow, Keras or h5py begin to load: a program that uses none of them
+pays for none of them.
+"""
+
+from __future__ import annotations
+
+import atexit
+from typing import TYPE_CHECKING, Any
+
+from . import runtime_state
+from .importing import Hook
+from .recorder import Recorder
+
+if TYPE_CHECKING:
+    from .activate import Run
+
+
+def hooks(recorder: Recorder, run: Run) -> dict[str, Hook]:
+    """Return a hook for each module that is instrumented after its import. More are added as libraries appear."""
+    found: dict[str, Hook] = {}
+
+    def when_tensorflow_is_loaded(_: Any) -> None:
+        recorder.fact("threads_after_import", runtime_state.count_threads())
+        # The last handler to be registered runs first: what TensorFlow registered counts as exit.
+        atexit.register(run.end)
+
+    found["tensorflow"] = when_tensorflow_is_loaded
+    found.update(_library_hooks(recorder, run))
+    return found
+
+
+def _library_hooks(recorder: Recorder, run: Run) -> dict[str, Hook]:
+    from .instruments import Instruments
+    from .keras3 import Keras3Instruments
+    from .keras_calls import KerasCalls
+    from .tf_functions import FunctionInstruments
+    from .tf_graph import GraphInstruments
+    from .tf_runtime import RuntimeInstruments
+    from .tf_saving import SavingInstruments
+    from .tf_variables import VariableInstruments
+
+    instruments = Instruments(recorder)
+    functions = FunctionInstruments(instruments)
+    runtime = RuntimeInstruments(instruments)
+    graph = GraphInstruments(instruments, runtime)
+    variables = VariableInstruments(instruments)
+    saving = SavingInstruments(instruments)
+    keras3 = Keras3Instruments(instruments, KerasCalls(instruments, "Keras"), variables, saving)
+    run.at_end = graph.flush
+
+    def training_saver(module: Any) -> None:
+        graph.install_saver(module)
+        saving.install_saver(module)
+
+    tensorflow = "tensorflow.python"
+    return {
+        f"{tensorflow}.eager.context": runtime.install_context,
+        f"{tensorflow}.eager.polymorphic_function.tracing_compilation": functions.install_tracing,
+        f"{tensorflow}.eager.polymorphic_function.polymorphic_function": functions.install_calls,
+        f"{tensorflow}.eager.polymorphic_function.concrete_function": functions.install_concrete,
+        f"{tensorflow}.client.session": runtime.install_session,
+        f"{tensorflow}.framework.ops": graph.install_ops,
+        f"{tensorflow}.ops.variables": graph.install_variables,
+        f"{tensorflow}.ops.resource_variable_ops": variables.install,
+        f"{tensorflow}.training.saver": training_saver,
+        f"{tensorflow}.saved_model.load": saving.install_load,
+        f"{tensorflow}.saved_model.loader_impl": saving.install_loader,
+        f"{tensorflow}.saved_model.function_deserialization": saving.install_functions,
+        f"{tensorflow}.checkpoint.functional_saver": saving.install_restore,
+        f"{tensorflow}.checkpoint.checkpoint": saving.install_checkpoint,
+        **keras3.hooks(),
+    }
