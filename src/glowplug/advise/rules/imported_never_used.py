@@ -26,7 +26,7 @@ def find(view: View) -> Iterator[Match]:
     if environment.get("runtime_used", True) or profile.exit_code != 0:
         return
     if environment.get("keras_backend", "tensorflow") != "tensorflow":
-        return  # tensorflow_under_another_backend says it better
+        return  # Keras asked for it and runs elsewhere: the program cannot defer what it did not import
     for span in view.imports_of("tensorflow"):
         if span.pid != profile.root_pid:
             continue
