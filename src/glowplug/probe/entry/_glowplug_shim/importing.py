@@ -19,6 +19,7 @@ from . import frames
 from .recorder import Recorder, now_ns
 
 BOOTSTRAP_FILE = "<frozen importlib._bootstrap>"
+IMPORTLIB_FILES = ("<frozen importlib", os.path.join(os.path.dirname(os.__file__), "importlib"))
 LANDMARKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy"})
 VERSIONED = LANDMARKS | {"h5py", "safetensors", "jax", "torch", "ray", "transformers"}
 LIBRARY_THRESHOLD_NS = 1_000_000
@@ -39,11 +40,10 @@ def _as_importlib(function: Any) -> Any:
 
 
 def _make_find_and_load(original: Any, recorder: Recorder, hooks: dict[str, Hook]) -> Any:
-    depth = _Depth()
     begin, end, describe, finish = recorder.begin, recorder.end, _describe, _finish
 
     def _find_and_load(name: str, import_: Any) -> Any:
-        attrs, usage = describe(name, depth)
+        attrs, usage = describe(name)
         number = begin("import", name, attrs)
         depth.value += 1
         try:
@@ -61,17 +61,20 @@ def _make_find_and_load(original: Any, recorder: Recorder, hooks: dict[str, Hook
     return _find_and_load
 
 
-class _Depth:
+class Depth:
     """How deep the nest of imports is. Shared by threads: it only decides which imports get extra figures."""
 
     value = 0
 
 
-def _describe(name: str, depth: _Depth) -> tuple[dict[str, object], _Usage | None]:
+depth = Depth()
+
+
+def _describe(name: str) -> tuple[dict[str, object], _Usage | None]:
     """Say who asked for a module: the frame above importlib's own."""
     attrs: dict[str, object] = {"kind": "module"}
     frame = sys._getframe(2)
-    while frame.f_code.co_filename.startswith("<frozen importlib") and frame.f_back is not None:
+    while frame.f_code.co_filename.startswith(IMPORTLIB_FILES) and frame.f_back is not None:
         frame = frame.f_back
     importer = frame.f_globals.get("__name__")
     if type(importer) is str:

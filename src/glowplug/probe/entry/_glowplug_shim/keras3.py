@@ -123,8 +123,10 @@ class Keras3Instruments:
 
     def install_optimizers(self, module: Any) -> None:
         """Instrument `build` of every optimiser."""
-        base = getattr(module, "Optimizer", None)
-        if isinstance(base, type):
+        optimizer = getattr(module, "Optimizer", None)
+        for base in getattr(optimizer, "__mro__", ()):
+            if base.__name__ != "BaseOptimizer":
+                continue
             self.calls.install_optimizer_classes(self.instruments.patch("Keras"), base)
 
     def install_saving(self, module: Any) -> None:

@@ -137,15 +137,14 @@ class KerasCalls:
         def outermost(stack: list[str], args: tuple[Any, ...]) -> bool:
             return "optimizer_build" not in stack
 
-        waiting, seen = list(base.__mro__[:-1]), set()
+        waiting, seen = [base], {object}
         while waiting:
             owner = waiting.pop()
             if owner in seen:
                 continue
             seen.add(owner)
-            if owner.__module__.split(".")[0] in ("keras", "tf_keras") and issubclass(owner, base.__mro__[-2]):
-                timed = self.tracker.timed("optimizer_setup", "optimizer_build", "optimizer", leave=leave, when=outermost)
-                patch.replace(owner, "build", timed, quiet=True)
+            timed = self.tracker.timed("optimizer_setup", "optimizer_build", "optimizer", leave=leave, when=outermost)
+            patch.replace(owner, "build", timed, quiet=True)
             waiting.extend(owner.__subclasses__())
 
     def install_clear_session(self, module: Any) -> None:

@@ -25,8 +25,9 @@ def dress(wrapper: Any, original: Any) -> Any:
     wrapper.__dict__.update(getattr(original, "__dict__", {}))
     wrapper.__wrapped__ = original
     inspect = sys.modules.get("inspect")
-    if inspect is not None:
-        # Keras compares constructors with getfullargspec, which does not follow `__wrapped__`.
+    if inspect is not None and wrapper.__name__ == "__init__":
+        # Keras compares constructors with getfullargspec, which does not follow `__wrapped__`. Only constructors:
+        # functools.wraps copies this attribute from bound methods, where it would still say `self`.
         try:
             wrapper.__signature__ = inspect.signature(original)
         except (TypeError, ValueError):

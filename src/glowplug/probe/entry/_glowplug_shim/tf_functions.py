@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import frames, runtime_state, trace_reason
+from . import frames, importing, runtime_state, trace_reason
 from .instruments import Instruments
 from .recorder import now_ns
 from .tracker import Attrs
@@ -22,6 +22,7 @@ class FunctionInstruments:
         self.tracker = instruments.tracker
         self.recorder = instruments.recorder
         self._steps: dict[int, int] = {}
+        self._histories: dict[int, list[tuple[Any, str]]] = {}
 
     def install_tracing(self, module: Any) -> None:
         """Instrument `tracing_compilation`."""
@@ -44,7 +45,7 @@ class FunctionInstruments:
             start_ns = now_ns()
             original(self, *args, **kwargs)
             tracker.renumber(getattr(self, "_function_cache", self))
-            if tracker.recorder and not tracker.stack():
+            if not importing.depth.value and not tracker.stack():
                 tracker.round("function", start_ns)
 
         return __init__
@@ -108,7 +109,7 @@ class FunctionInstruments:
     def _reason(self, cache: Any, function_type: Any, scope: str) -> tuple[str, str, int]:
         if cache is None:
             return "first", "", 1
-        history = cache.__dict__.setdefault("_glowplug_traces", [])
+        history = self._histories.setdefault(self.tracker.number(cache), [])
         history.append((function_type, scope))
         index = len(history)
         if index == 1:
@@ -130,7 +131,8 @@ class FunctionInstruments:
             if not NOT_A_STEP.isdisjoint(stack) or not instruments.eager():
                 return original(self, *args, **kwargs)
             start_ns = now_ns()
-            function_id = tracker.number(getattr(self, "_function_cache", None) or self)
+            cache = getattr(self, "_function_cache", None)
+            function_id = tracker.number(self if cache is None else cache)
             counts[function_id] = index = counts.get(function_id, 0) + 1
             name = _name_of(self)
             attrs: Attrs = {"kind": "step", "index": index, "function": name, "function_id": function_id}
