@@ -10,6 +10,13 @@ from glowplug.advise.engine import Rule, advise, all_rules, with_findings
 from glowplug.advise.match import Match
 from glowplug.core.profile import Remedy
 
+SPAN_KINDS = """
+start exit process fork main thread module library context model layer clear_session constant saver
+variables_initializer load saved_model_objects saved_model_functions variable read decode assign session
+session_close initialize trace graph_optimization pass instantiate xla_compile compile optimizer_build step steps fit
+data io graph_ops
+"""
+
 
 def a_rule(name, *savings):
     def find(view):
@@ -72,12 +79,7 @@ def test_needs_only_core(repository):
 
 def test_every_rule_survives_missing_attributes(make):
     """An attribute that could not be observed is absent; no rule may depend on an optional one."""
-    kinds = (
-        "start exit process fork main thread module library context model layer clear_session constant saver "
-        "variables_initializer load saved_model_objects saved_model_functions variable read decode assign session "
-        "session_close trace graph_optimization pass instantiate xla_compile compile optimizer_build step steps fit "
-        "data io"
-    ).split()
+    kinds = SPAN_KINDS.split()
     outer = None
     for index, kind in enumerate(kinds):
         made = make.span(kind, index, 10)

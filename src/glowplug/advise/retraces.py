@@ -8,6 +8,7 @@ from glowplug.core.profile import Span
 
 from .steps import steady_costs
 from .view import View, total_ns
+from .wording import short
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,9 @@ def retraced(view: View, reason: str) -> list[Retraced]:
         if span.attrs.get("reason") == reason:
             groups.setdefault((span.pid, span.attrs.get("function_id")), []).append(span)
     found = [
-        Retraced(str(spans[0].attrs.get("function", spans[0].name)), pid, tuple(spans), cost_ns(view, spans))
+        Retraced(
+            short(spans[0].attrs.get("function", spans[0].name)), pid, tuple(spans), cost_ns(view, spans)
+        )
         for (pid, _), spans in groups.items()
     ]
     return sorted(found, key=lambda each: -each.cost_ns)

@@ -38,6 +38,11 @@ def at(site: object) -> str:
     return f" at {PurePosixPath(path).name}:{line}" if path else f" at {site}"
 
 
+def short(function: object) -> str:
+    """Return a qualified function name without what it is nested in: `make.<locals>.step` is `step`."""
+    return str(function).rpartition("<locals>.")[2]
+
+
 def pack_command(path: str) -> str:
     """Return the command line that packs a model into a bundle beside the working directory."""
     name = PurePosixPath(path.rstrip("/")).name or "model"

@@ -5,6 +5,13 @@ def test_fires_on_a_large_array(make):
     assert match.saves_ns == 400_000_000
 
 
+def test_counts_the_copies_that_follow(make):
+    make.span("constant", 1, 0.4, bytes=200 << 20)
+    run = make.span("initialize", 2, 1.5, mode="session_run")
+    make.span("graph_optimization", 2, 0.5, within=run)
+    assert make.match("constant_in_graph").saves_ns == 1_900_000_000
+
+
 def test_silent_on_small_ones(make):
     make.span("constant", 1, 0.4, bytes=2 << 20)
     assert make.matches("constant_in_graph") == []

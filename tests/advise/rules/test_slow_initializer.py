@@ -1,5 +1,10 @@
 def variable(make, *, initializer="Orthogonal", spent=2.0, size=4 << 20, overwritten=False):
-    attrs = {"name": "kernel", "initializer": initializer, "initializer_ns": round(spent * 1e9), "bytes": size}
+    attrs = {
+        "name": "kernel",
+        "initializer": initializer,
+        "initializer_ns": round(spent * 1e9),
+        "bytes": size,
+    }
     make.span("variable", 1, spent, phase="initializers", overwritten=overwritten, **attrs)
 
 

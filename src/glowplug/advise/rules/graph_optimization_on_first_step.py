@@ -26,16 +26,12 @@ model = glowplug.load("model.glow")  # packed once: the graph is stored as Grapp
 
 def find(view: View) -> Iterator[Match]:
     """Add up the graph optimisation inside first steps, by process."""
-    groups: dict[int, list[Span]] = {}
-    for span in view.outermost(view.of_kind("graph_optimization")):
-        step = view.enclosing(span, "step")
-        if step is not None and step.attrs.get("index") == 1:
-            groups.setdefault(span.pid, []).append(span)
-    for pid, spans in groups.items():
+    for pid, by_step in _first_steps(view).items():
+        steps = [step for step, _ in by_step]
+        spans = [span for _, within in by_step for span in within]
         cost_ns = total_ns(spans)
         if cost_ns < _LEAST_NS:
             continue
-        steps = [step for span in spans if (step := view.enclosing(span, "step")) is not None]
         training = any(step.attrs.get("mode") == _TRAINING for step in steps)
         loaded = next(
             (str(s.attrs["path"]) for s in view.of_kind("load") if s.pid == pid and "path" in s.attrs), None
@@ -50,7 +46,7 @@ def find(view: View) -> Iterator[Match]:
             title=f"{seconds(cost_ns)} of the first step is graph optimisation",
             evidence={
                 "graph_optimization_ns": cost_ns,
-                "first_step_ns": sum({step.id: step.duration_ns for step in steps}.values()),
+                "first_step_ns": total_ns(steps),
                 "runs": sum(int(span.attrs.get("runs", 1)) for span in spans),
                 "slowest_passes_ns": dict(sorted(passes.items(), key=lambda item: -item[1])[:5]),
             },
@@ -66,3 +62,21 @@ def find(view: View) -> Iterator[Match]:
             ),
             spans=ids(spans),
         )
+
+
+def _first_steps(view: View) -> dict[int, list[tuple[Span, list[Span]]]]:
+    """Return first steps by process with the optimisation in them: the costliest for each line and mode.
+
+    A line that runs many first steps has another trouble, a session or a model for each round.
+    """
+    costliest: dict[tuple[int, object, object], tuple[Span, list[Span]]] = {}
+    for step in view.of_kind("step"):
+        if step.attrs.get("index") == 1:
+            within = view.outermost(view.inside(step, "graph_optimization"))
+            key = (step.pid, step.attrs.get("mode"), step.attrs.get("site"))
+            if within and (key not in costliest or total_ns(within) > total_ns(costliest[key][1])):
+                costliest[key] = (step, within)
+    groups: dict[int, list[tuple[Span, list[Span]]]] = {}
+    for (pid, _, _), found in costliest.items():
+        groups.setdefault(pid, []).append(found)
+    return groups

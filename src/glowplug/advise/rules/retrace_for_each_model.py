@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from glowplug.advise.match import WORTH_NS, Match
 from glowplug.advise.retraces import cost_ns
 from glowplug.advise.view import View, ids
-from glowplug.advise.wording import at, seconds
+from glowplug.advise.wording import at, seconds, short
 from glowplug.core.profile import Remedy, Span
 
 SYMPTOM = "Each new model of the same class is traced from the start"
@@ -28,7 +28,9 @@ def find(view: View) -> Iterator[Match]:
     for span in view.outermost(view.of_kind("trace")):
         if span.attrs.get("keras") and "owner_object" in span.attrs:
             owner = str(span.attrs.get("owner", ""))
-            groups.setdefault((span.pid, str(span.attrs.get("function", span.name)), owner), []).append(span)
+            groups.setdefault((span.pid, short(span.attrs.get("function", span.name)), owner), []).append(
+                span
+            )
     for (_, function, owner), spans in groups.items():
         owners = {span.attrs["owner_object"] for span in spans}
         if len(owners) < _LEAST_MODELS:

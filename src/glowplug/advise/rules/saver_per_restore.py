@@ -12,6 +12,9 @@ from glowplug.core.profile import Remedy
 
 SYMPTOM = "A loop makes a new Saver for every save or restore"
 
+# What reading a checkpoint costs at most; the rest of a restore is the price of new operations.
+_NS_PER_BYTE = 1
+
 _CODE = """\
 saver = tf.compat.v1.train.Saver()  # once, before the loop
 for path in checkpoints:
@@ -27,7 +30,14 @@ def find(view: View) -> Iterator[Match]:
             if span.pid == loop.pid and span.attrs.get("site", loop.site) == loop.site
         ]
         built_ns = total_ns(spans[1:])
-        saves_ns = max(built_ns, excess_ns(loop))
+        cold_ns = sum(
+            max(0, load.duration_ns - _NS_PER_BYTE * int(load.attrs.get("bytes", 0)))
+            for load in view.of_kind("load")
+            if load.pid == loop.pid
+            and load.attrs.get("format") == "tf1_checkpoint"
+            and load.start_ns >= loop.rounds[1].start_ns
+        )
+        saves_ns = max(built_ns + cold_ns, excess_ns(loop))
         if saves_ns < WORTH_NS:
             continue
         yield Match(
@@ -36,6 +46,7 @@ def find(view: View) -> Iterator[Match]:
                 "site": loop.site,
                 "rounds": len(loop.rounds),
                 "building_ns": built_ns,
+                "cold_restores_ns": cold_ns,
                 "slower_rounds_ns": excess_ns(loop),
                 "graph_ops_per_round": round(loop.slopes.get("graph_ops_per_round", 0.0), 1),
             },

@@ -19,6 +19,10 @@ def handle(request):
 
 def find(view: View) -> Iterator[Match]:
     """Report loops of sessions, with what opening them and their first runs cost."""
+    runs: dict[tuple[int, object], list[Span]] = {}
+    for run in view.of_kind("step", "initialize"):
+        if run.attrs.get("mode") == "session_run":
+            runs.setdefault((run.pid, run.attrs.get("object")), []).append(run)
     for loop in view.loops("Session"):
         opened = [
             span
@@ -26,23 +30,16 @@ def find(view: View) -> Iterator[Match]:
             if span.pid == loop.pid and span.attrs.get("site") == loop.site
         ]
         spans = opened[1:]
-        cold = [part for span in spans for part in _cold_parts(view, span)]
+        cold = [
+            part
+            for span in spans
+            for run in runs.get((span.pid, span.attrs.get("object")), ())
+            for part in view.outermost(view.inside(run, "graph_optimization", "instantiate", "xla_compile"))
+        ]
         saves_ns = total_ns(spans) + total_ns(cold)
         if saves_ns < WORTH_NS:
             continue
         yield _match(loop, spans, cold, saves_ns)
-
-
-def _cold_parts(view: View, session: Span) -> list[Span]:
-    """Return what a session's runs paid only because the session was new."""
-    return [
-        part
-        for run in view.of_kind("step")
-        if run.pid == session.pid
-        and run.attrs.get("mode") == "session_run"
-        and run.attrs.get("object") == session.attrs.get("object")
-        for part in view.outermost(view.inside(run, "graph_optimization", "instantiate", "xla_compile"))
-    ]
 
 
 def _match(loop: Loop, spans: list[Span], cold: list[Span], saves_ns: int) -> Match:

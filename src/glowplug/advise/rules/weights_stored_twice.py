@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from glowplug.advise.match import Match
 from glowplug.advise.view import View, ids, total_ns
 from glowplug.advise.wording import pack_command, size
-from glowplug.core.profile import Remedy
+from glowplug.core.profile import Remedy, Span
 
 SYMPTOM = "A model stores every weight twice"
 
@@ -29,7 +29,7 @@ def find(view: View) -> Iterator[Match]:
         if path in seen or twice < _LEAST_BYTES or twice < _LEAST_SHARE * stored:
             continue
         seen.add(path)
-        moving_ns = total_ns(view.inside(load, "read", "decode", "assign"))
+        moving_ns = _moving_ns(view, load)
         yield Match(
             title=f"{path} stores {size(twice)} of its {size(stored)} of weights a second time",
             evidence={
@@ -47,3 +47,9 @@ def find(view: View) -> Iterator[Match]:
             ),
             spans=ids([load]),
         )
+
+
+def _moving_ns(view: View, load: Span) -> int:
+    """Return the time a load spent on weights; reading can lie within assigning, and counts once."""
+    kinds = ("read", "decode", "assign")
+    return total_ns(span for span in view.inside(load, *kinds) if view.enclosing(span, *kinds) is None)

@@ -4,5 +4,5 @@ import sys
 
 import keras
 
-layers = [keras.layers.Dense(64, activation="relu") for _ in range(150)]
+layers = [keras.layers.Dense(64, activation="relu") for _ in range(60)]
 keras.Sequential([keras.Input([64]), *layers]).save(sys.argv[1] + "/model.keras")

@@ -10,5 +10,5 @@ for _ in range(10):
     x = tf.nn.relu(tf.matmul(x, weights))
 with tf.compat.v1.Session() as session:
     session.run(tf.compat.v1.global_variables_initializer())
-    for turn in range(150):
+    for turn in range(100):
         session.run(x, {fed: np.full([4, 8], turn, "float32")})

@@ -7,4 +7,4 @@ from model import build
 
 network = build("zeros")
 network.load_weights(sys.argv[1] + "/m.weights.h5")
-network.predict(np.ones([1, 900], "float32"), verbose=0)
+network.predict(np.ones([1, 1400], "float32"), verbose=0)

@@ -4,5 +4,5 @@ import keras
 
 
 def build(initializer):
-    layers = [keras.layers.Dense(900, kernel_initializer=initializer) for _ in range(6)]
-    return keras.Sequential([keras.Input([900]), *layers])
+    layers = [keras.layers.Dense(1400, kernel_initializer=initializer) for _ in range(6)]
+    return keras.Sequential([keras.Input([1400]), *layers])

@@ -10,6 +10,6 @@ for index in range(100):
 with tf.compat.v1.Session() as session:
     session.run(tf.compat.v1.global_variables_initializer())
     saver = tf.compat.v1.train.Saver()
-    path = saver.save(session, sys.argv[1] + "/checkpoint")
+    path = saver.save(session, sys.argv[1] + "/weights")
     for _ in range(25):
         saver.restore(session, path)

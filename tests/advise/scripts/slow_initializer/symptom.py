@@ -3,6 +3,6 @@
 import keras
 import numpy as np
 
-layers = [keras.layers.Dense(900, kernel_initializer="orthogonal") for _ in range(6)]
-model = keras.Sequential([keras.Input([900]), *layers])
-model.predict(np.ones([1, 900], "float32"), verbose=0)
+layers = [keras.layers.Dense(1400, kernel_initializer="orthogonal") for _ in range(6)]
+model = keras.Sequential([keras.Input([1400]), *layers])
+model.predict(np.ones([1, 1400], "float32"), verbose=0)

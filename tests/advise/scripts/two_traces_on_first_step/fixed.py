@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-model = keras.Sequential([keras.layers.Dense(16, activation="relu") for _ in range(60)])
+model = keras.Sequential([keras.layers.Dense(16, activation="relu") for _ in range(25)])
 model.build([None, 16])
 optimizer = keras.optimizers.Adam()
 optimizer.build(model.trainable_variables)

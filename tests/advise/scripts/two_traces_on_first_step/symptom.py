@@ -1,9 +1,9 @@
-"""The first trace of the step creates the model's and the optimizer's variables, so it has to be traced again."""
+"""The first trace of the step creates variables of model and optimizer, so it is traced again."""
 
 import keras
 import tensorflow as tf
 
-model = keras.Sequential([keras.layers.Dense(16, activation="relu") for _ in range(60)])
+model = keras.Sequential([keras.layers.Dense(16, activation="relu") for _ in range(25)])
 optimizer = keras.optimizers.Adam()
 
 
