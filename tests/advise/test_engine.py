@@ -13,8 +13,8 @@ from glowplug.core.profile import Remedy
 SPAN_KINDS = """
 start exit process fork main thread module library context model layer clear_session constant saver
 variables_initializer load saved_model_objects saved_model_functions variable read decode assign session
-session_close initialize trace graph_optimization pass instantiate xla_compile compile optimizer_build step steps fit
-data io graph_ops
+session_close initialize trace graph_optimization pass instantiate xla_compile compile optimizer_build step
+steps fit data io graph_ops
 """
 
 
