@@ -40,6 +40,7 @@ class Keras3Instruments:
             "keras.src.backend.common.global_state": self.install_state,
             "keras.src.layers.layer": self.install_layer,
             "keras.src.ops.function": self.install_function,
+            "keras.src.models.sequential": self.install_sequential,
             "keras.src.trainers.trainer": self.install_trainer,
             "keras.src.backend.tensorflow.trainer": self.calls.install_fit("TensorFlowTrainer"),
             "keras.src.optimizers": self.install_optimizers,
@@ -104,6 +105,17 @@ class Keras3Instruments:
         timed = self.tracker.timed("build", "model", "model", enter=enter, leave=leave)
         self.instruments.patch("Keras").replace(module.Function, "__init__", timed)
 
+    def install_sequential(self, module: Any) -> None:
+        """Instrument the making of the functional model inside a sequential one."""
+
+        def enter(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            attrs["class"] = type(args[0]).__name__
+            attrs["object"] = self.tracker.number(args[0])
+            attrs["_name"] = str(args[0].name)
+
+        timed = self.tracker.timed("build", "model", "sequential", enter=enter)
+        self.instruments.patch("Keras").replace(module.Sequential, "build", timed)
+
     def install_trainer(self, module: Any) -> None:
         """Instrument `compile`, and notice each new model."""
         patch = self.instruments.patch("Keras")
@@ -114,7 +126,8 @@ class Keras3Instruments:
                 start_ns = now_ns()
                 original(self, *args, **kwargs)
                 tracker.renumber(self)
-                tracker.round("model", start_ns)
+                if "model" not in tracker.stack():
+                    tracker.round("model", start_ns)
 
             return __init__
 

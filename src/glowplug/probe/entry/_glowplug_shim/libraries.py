@@ -1,17 +1,15 @@
-"""Which module, once loaded, gets which instruments. Runs in the target.
-
-The instruments themselves are loaded when TensorFlow, Keras or h5py begin to load: a program that uses none of them
-pays for none of them.
-"""
+"""Which module, once loaded, gets which instruments. Runs in the target."""
 
 from __future__ import annotations
 
 import atexit
+import sys
 from typing import TYPE_CHECKING, Any
 
-from . import runtime_state
+from . import runtime_state, threads
 from .importing import Hook
 from .recorder import Recorder
+from .waits import Waits
 
 if TYPE_CHECKING:
     from .activate import Run
@@ -27,14 +25,36 @@ def hooks(recorder: Recorder, run: Run) -> dict[str, Hook]:
         atexit.register(run.end)
 
     found["tensorflow"] = when_tensorflow_is_loaded
-    found.update(_library_hooks(recorder, run))
+    found.update(Waits(recorder).hooks())
+    _add(found, "threading", threads.install(recorder))
+    for name, hook in _library_hooks(recorder, run).items():
+        _add(found, name, hook)
     return found
+
+
+def _add(found: dict[str, Hook], name: str, hook: Hook) -> None:
+    """Register a hook; at once where the module is loaded already, after the present one where there is one."""
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        hook(loaded)
+    elif name in found:
+        earlier = found[name]
+
+        def both(module: Any) -> None:
+            earlier(module)
+            hook(module)
+
+        found[name] = both
+    else:
+        found[name] = hook
 
 
 def _library_hooks(recorder: Recorder, run: Run) -> dict[str, Hook]:
     from .instruments import Instruments
+    from .keras2 import Keras2Instruments
     from .keras3 import Keras3Instruments
     from .keras_calls import KerasCalls
+    from .stores import StoreInstruments
     from .tf_functions import FunctionInstruments
     from .tf_graph import GraphInstruments
     from .tf_runtime import RuntimeInstruments
@@ -48,6 +68,8 @@ def _library_hooks(recorder: Recorder, run: Run) -> dict[str, Hook]:
     variables = VariableInstruments(instruments)
     saving = SavingInstruments(instruments)
     keras3 = Keras3Instruments(instruments, KerasCalls(instruments, "Keras"), variables, saving)
+    keras2 = Keras2Instruments(instruments, KerasCalls(instruments, "tf_keras"), saving)
+    stores = StoreInstruments(instruments, saving)
     run.at_end = graph.flush
 
     def training_saver(module: Any) -> None:
@@ -71,4 +93,6 @@ def _library_hooks(recorder: Recorder, run: Run) -> dict[str, Hook]:
         f"{tensorflow}.checkpoint.functional_saver": saving.install_restore,
         f"{tensorflow}.checkpoint.checkpoint": saving.install_checkpoint,
         **keras3.hooks(),
+        **keras2.hooks(),
+        **stores.hooks(),
     }
