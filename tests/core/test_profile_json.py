@@ -42,9 +42,7 @@ def sample() -> values.Profile:
             ),
         ),
         notes=("one",),
-        findings=(
-            values.Finding("rule", "title", {"n": 1}, 5, values.Remedy("text", command="glowplug"), 7, (3,)),
-        ),
+        findings=(values.Finding("rule", "title", {"n": 1}, 5, values.Remedy("text", command="glowplug"), 7, (3,)),),
         runs=values.Runs((100, 110), {"import": (40, 41)}, (1, 2)),
     )
 

@@ -43,8 +43,7 @@ def encode(profile: Profile) -> dict[str, Any]:
         "series": {series.name: [list(point) for point in series.points] for series in profile.series},
         "processes": [_encode_slots(process) for process in profile.processes],
         "loops": [
-            {**_encode_slots(loop), "rounds": [_encode_slots(entry) for entry in loop.rounds]}
-            for loop in profile.loops
+            {**_encode_slots(loop), "rounds": [_encode_slots(entry) for entry in loop.rounds]} for loop in profile.loops
         ],
         "notes": list(profile.notes),
         "findings": [encode_finding(finding) for finding in profile.findings],
@@ -75,9 +74,7 @@ def decode(document: object) -> Profile:
             seen=f"schema {schema}, this one reads up to {SCHEMA_VERSION}",
             remedy="upgrade Glowplug, or profile again",
         )
-    phases = {
-        name: _integer(ns, f"phases.{name}") for name, ns in _mapping(root.get("phases"), "phases").items()
-    }
+    phases = {name: _integer(ns, f"phases.{name}") for name, ns in _mapping(root.get("phases"), "phases").items()}
     runs = root.get("runs")
     return Profile(
         command=_strings(root.get("command"), "command"),
@@ -216,9 +213,7 @@ def _decode_finding(item: object, where: str) -> Finding:
         title=_string(value.get("title"), f"{where}.title"),
         evidence=_mapping(value.get("evidence"), f"{where}.evidence"),
         saves_ns=_integer(value.get("saves_ns"), f"{where}.saves_ns"),
-        remedy=Remedy(
-            **{name: _string(remedy.get(name, ""), f"{where}.remedy.{name}") for name in Remedy.__slots__}
-        ),
+        remedy=Remedy(**{name: _string(remedy.get(name, ""), f"{where}.remedy.{name}") for name in Remedy.__slots__}),
         saves_bytes=_integer(value.get("saves_bytes", 0), f"{where}.saves_bytes"),
         spans=_each(value.get("spans", []), f"{where}.spans", _integer),
     )

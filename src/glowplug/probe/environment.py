@@ -7,7 +7,8 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.profile import Span
+from glowplug.core.profile import Span
+
 from .events import Image
 from .launch import Launched
 

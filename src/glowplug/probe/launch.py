@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.clock import now_ns
-from ..core.errors import UsageError
+from glowplug.core.clock import now_ns
+from glowplug.core.errors import UsageError
+
 from .entry_files import child_environment
 from .sample import Sampler, Samples
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..core.profile import Loop, Round
+from glowplug.core.profile import Loop, Round
+
 from .events import OPS, ROUND, Image
 
 MINIMUM_ROUNDS = 3

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.profile import Process, Profile, Series, Span, phase_totals
+from glowplug.core.profile import Process, Profile, Series, Span, phase_totals
+
 from . import passes
 from .environment import describe_environment
 from .events import Image

@@ -7,7 +7,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.profile import Span
+from glowplug.core.profile import Span
+
 from .checkpoint_index import measure_duplicates, read_index
 from .events import ASSIGNED, Image
 from .rows import Row, nest

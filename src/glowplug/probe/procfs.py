@@ -75,11 +75,11 @@ def read_children(pid: int) -> list[int]:
     """Return the ids of the children of a process, of all its threads."""
     children: list[int] = []
     try:
-        tasks = os.listdir(f"/proc/{pid}/task")
+        tasks = list(Path("/proc", str(pid), "task").iterdir())
     except OSError:
         return children
     for task in tasks:
-        data = _read(pid, f"task/{task}/children")
+        data = _read(pid, f"task/{task.name}/children")
         children.extend(int(word) for word in (data or b"").split())
     return children
 

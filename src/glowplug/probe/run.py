@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from ..core.profile import Profile
+from glowplug.core.profile import Profile
+
 from .entry_files import run_directory
 from .events import read_images
 from .launch import launch

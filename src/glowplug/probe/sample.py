@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from ..core.clock import now_ns
+from glowplug.core.clock import now_ns
+
 from . import procfs
 
 INTERVAL_S = 0.05

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.errors import UsageError
+from glowplug.core.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

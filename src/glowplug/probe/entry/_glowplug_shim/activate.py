@@ -5,10 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable
 
-from . import importing, processes
+from . import libraries, processes
 from .recorder import Recorder
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Run:
@@ -51,9 +54,7 @@ def activate(run_directory: str, entered_ns: int) -> None:
     recorder.fact("executable", sys.executable)
     recorder.fact("python", sys.version.split()[0])
     run = Run(recorder)
-    from . import libraries
-
-    importing.install(recorder, libraries.hooks(recorder, run))
+    libraries.install(recorder, run)
     processes.follow_children(entry, recorder)
     atexit.register(run.end)
     os.register_at_fork(after_in_child=lambda: _restart(run))
@@ -73,7 +74,7 @@ def _chain() -> None:
     """Load the `sitecustomize` that the shim's own one hides, if there is one."""
     sys.modules.pop("sitecustomize", None)
     try:
-        import sitecustomize  # noqa: F401
+        import sitecustomize  # type: ignore[import-not-found] # noqa: F401
     except ImportError as error:
         if error.name != "sitecustomize":
             raise

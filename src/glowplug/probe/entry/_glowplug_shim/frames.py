@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from types import FrameType
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from types import FrameType
 
 _SHIM = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
@@ -17,9 +20,7 @@ def is_user_file(path: str) -> bool:
     """Say whether a source file is the user's: not the standard library, not installed, not generated."""
     known = _is_user.get(path)
     if known is None:
-        known = not (
-            path.startswith((_SHIM, _LIBRARY, "<frozen ")) or any(mark in path for mark in _MARKS)
-        )
+        known = not (path.startswith((_SHIM, _LIBRARY, "<frozen ")) or any(mark in path for mark in _MARKS))
         _is_user[path] = known
     return known
 

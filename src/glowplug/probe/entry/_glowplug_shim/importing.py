@@ -11,12 +11,18 @@ import _imp
 import os
 import sys
 import time
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any
 
 from . import frames
 from .recorder import Recorder, now_ns
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+    Hook = Callable[[Any], None]
+    Trigger = Callable[[], None]
 
 BOOTSTRAP_FILE = "<frozen importlib._bootstrap>"
 IMPORTLIB_FILES = ("<frozen importlib", os.path.join(os.path.dirname(os.__file__), "importlib"))
@@ -24,13 +30,14 @@ LANDMARKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy"})
 VERSIONED = LANDMARKS | {"h5py", "safetensors", "jax", "torch", "ray", "transformers"}
 LIBRARY_THRESHOLD_NS = 1_000_000
 
-Hook = Callable[[Any], None]
 
+def install(recorder: Recorder, hooks: dict[str, Hook], triggers: dict[str, Trigger]) -> None:
+    """Start recording imports.
 
-def install(recorder: Recorder, hooks: dict[str, Hook]) -> None:
-    """Start recording imports. `hooks` run once, right after the module they are named for has been loaded."""
+    `hooks` run once, right after the module they are named for has been loaded; `triggers` once, right before.
+    """
     bootstrap = sys.modules["_frozen_importlib"]
-    bootstrap._find_and_load = _as_importlib(_make_find_and_load(bootstrap._find_and_load, recorder, hooks))  # type: ignore[attr-defined]
+    bootstrap._find_and_load = _as_importlib(_make_find_and_load(bootstrap._find_and_load, recorder, hooks, triggers))  # type: ignore[attr-defined]
     _imp.create_dynamic = _as_importlib(_make_create_dynamic(_imp.create_dynamic, recorder))
 
 
@@ -39,10 +46,12 @@ def _as_importlib(function: Any) -> Any:
     return function
 
 
-def _make_find_and_load(original: Any, recorder: Recorder, hooks: dict[str, Hook]) -> Any:
+def _make_find_and_load(original: Any, recorder: Recorder, hooks: dict[str, Hook], triggers: dict[str, Trigger]) -> Any:
     begin, end, describe, finish = recorder.begin, recorder.end, _describe, _finish
 
     def _find_and_load(name: str, import_: Any) -> Any:
+        if name in triggers:
+            triggers.pop(name)()
         attrs, usage = describe(name)
         number = begin("import", name, attrs)
         depth.value += 1

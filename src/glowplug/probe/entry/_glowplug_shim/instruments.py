@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import _thread
 import sys
-from typing import Any
 
 from . import metrics, runtime_state
 from .patching import Patcher
 from .recorder import Recorder, now_ns
-from .tracker import Attrs, Tracker
+from .tracker import Tracker
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .tracker import Attrs
 
 
 class Instruments:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .instruments import Instruments
 from .keras_calls import KerasCalls
 from .recorder import now_ns
 from .tf_saving import SavingInstruments
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Keras2Instruments:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import frames
 from .instruments import Instruments
 from .keras_calls import KerasCalls
 from .recorder import now_ns
 from .tf_saving import SavingInstruments
 from .tf_variables import VariableInstruments, describe_variable, initializer_name
-from .tracker import Attrs
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .tracker import Attrs
 
 BUILDING = frozenset({"layer", "model", "trace", "step", "load", "optimizer_build"})
 

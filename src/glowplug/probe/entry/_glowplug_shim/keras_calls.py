@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
 
 from . import frames
 from .instruments import Instruments
 from .recorder import now_ns
 from .tf_saving import SavingInstruments
-from .tracker import Attrs
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .tracker import Attrs
 
 MODES = {
     "fit": "train",
@@ -41,11 +46,11 @@ class KerasCalls:
                 self.recorder.note(f"this {self.library} has no {class_name}: its training calls are not told apart")
                 return
             for method, mode in MODES.items():
-                patch.replace(owner, method, lambda original, m=method, d=mode: self._make_fit(original, m, d), quiet=True)
+                patch.replace(owner, method, functools.partial(self._make_fit, method, mode), quiet=True)
 
         return install
 
-    def _make_fit(self, original: Any, method: str, mode: str) -> Any:
+    def _make_fit(self, method: str, mode: str, original: Any) -> Any:
         instruments, tracker, recorder, called = self.instruments, self.tracker, self.recorder, self._called
 
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -123,7 +128,9 @@ class KerasCalls:
             attrs["optimizer"] = type(args[0].optimizer).__name__
             attrs["jit_compile"] = bool(getattr(args[0], "jit_compile", False))
 
-        timed = self.tracker.timed("optimizer_setup", "compile", "Model.compile", enter=enter, leave=leave, loop="compile")
+        timed = self.tracker.timed(
+            "optimizer_setup", "compile", "Model.compile", enter=enter, leave=leave, loop="compile"
+        )
         patch.replace(owner, "compile", timed)
 
     def install_optimizer_classes(self, patch: Any, base: type) -> None:
@@ -137,7 +144,8 @@ class KerasCalls:
         def outermost(stack: list[str], args: tuple[Any, ...]) -> bool:
             return "optimizer_build" not in stack
 
-        waiting, seen = [base], {object}
+        waiting: list[type] = [base]
+        seen: set[Any] = set()
         while waiting:
             owner = waiting.pop()
             if owner in seen:
@@ -171,7 +179,9 @@ class KerasCalls:
             saving.enter_load(format_of(path, weights=True), 0)(attrs, (path,), {})
 
         timed = self.tracker.timed
-        patch.replace(module, "load_model", timed("build", "load", "load_model", enter=enter_model, when=outermost, loop="load"))
+        patch.replace(
+            module, "load_model", timed("build", "load", "load_model", enter=enter_model, when=outermost, loop="load")
+        )
         patch.replace(
             module,
             "load_weights",
@@ -193,14 +203,12 @@ def format_of(path: Any, *, weights: bool = False) -> str:
 
 
 def _symbolic(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    for value in args[:1] or tuple(kwargs.values())[:1]:
-        while isinstance(value, (list, tuple)) and value:
-            value = value[0]
-        if isinstance(value, dict) and value:
-            value = next(iter(value.values()))
-        if type(value).__name__ == "KerasTensor":
-            return True
-    return False
+    value = args[0] if args else next(iter(kwargs.values()), None)
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    if isinstance(value, dict) and value:
+        value = next(iter(value.values()))
+    return type(value).__name__ == "KerasTensor"
 
 
 def _describe_layer(attrs: Attrs, layer: Any) -> None:

@@ -4,32 +4,45 @@ from __future__ import annotations
 
 import atexit
 import sys
-from typing import TYPE_CHECKING, Any
 
-from . import runtime_state, threads
-from .importing import Hook
+from . import importing, runtime_state, threads
 from .recorder import Recorder
 from .waits import Waits
 
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from .activate import Run
+    from .importing import Hook
 
 
-def hooks(recorder: Recorder, run: Run) -> dict[str, Hook]:
-    """Return a hook for each module that is instrumented after its import. More are added as libraries appear."""
-    found: dict[str, Hook] = {}
+LIBRARIES = ("tensorflow", "keras", "tf_keras", "h5py", "safetensors")
+
+
+def install(recorder: Recorder, run: Run) -> None:
+    """Record imports, and instrument what is imported."""
+    hooks: dict[str, Hook] = {}
+    triggers: dict[str, Callable[[], None]] = {}
 
     def when_tensorflow_is_loaded(_: Any) -> None:
         recorder.fact("threads_after_import", runtime_state.count_threads())
         # The last handler to be registered runs first: what TensorFlow registered counts as exit.
         atexit.register(run.end)
 
-    found["tensorflow"] = when_tensorflow_is_loaded
-    found.update(Waits(recorder).hooks())
-    _add(found, "threading", threads.install(recorder))
-    for name, hook in _library_hooks(recorder, run).items():
-        _add(found, name, hook)
-    return found
+    def before_any_library() -> None:
+        # A program that uses none of these libraries does not pay for their instruments.
+        triggers.clear()
+        for name, hook in _library_hooks(recorder, run).items():
+            _add(hooks, name, hook)
+
+    hooks["tensorflow"] = when_tensorflow_is_loaded
+    for name, hook in Waits(recorder).hooks().items():
+        _add(hooks, name, hook)
+    _add(hooks, "threading", threads.install(recorder))
+    triggers.update(dict.fromkeys(LIBRARIES, before_any_library))
+    importing.install(recorder, hooks, triggers)
 
 
 def _add(found: dict[str, Hook], name: str, hook: Hook) -> None:

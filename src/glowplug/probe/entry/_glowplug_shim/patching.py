@@ -7,12 +7,15 @@ not to convert it. Something that is not there is skipped with a note: libraries
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any
 
 from .recorder import Recorder
 
-Function = Callable[..., Any]
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Function = Callable[..., Any]
 
 
 def dress(wrapper: Any, original: Any) -> Any:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 from . import frames
 from .recorder import EVENT, Recorder, get_thread_id, now_ns
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
 
 NAME = b"PYTHONPATH"
 

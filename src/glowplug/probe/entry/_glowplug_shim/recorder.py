@@ -73,7 +73,7 @@ class Recorder:
         """Append one event. An event that cannot be written is dropped: the target must not notice."""
         self.count += 1
         try:
-            data = _dumps(event, 4)
+            data = _dumps(event, 4)  # type: ignore[arg-type]
         except ValueError:
             return
         if not self._lock.acquire(False):

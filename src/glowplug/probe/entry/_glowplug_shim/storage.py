@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-from .tracker import Attrs
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from .tracker import Attrs
 
 MAXIMUM_FILES = 2000
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .instruments import Instruments
 from .tf_saving import SavingInstruments
-from .tracker import Attrs
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .tracker import Attrs
 
 
 class StoreInstruments:
@@ -62,10 +65,14 @@ class StoreInstruments:
         """Instrument reads from an archive while a model is loaded."""
 
         def enter(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            attrs.update({"format": "keras", "reads": 1, "path": str(getattr(args[0], "filename", getattr(args[0], "name", "")))})
+            attrs.update(
+                {"format": "keras", "reads": 1, "path": str(getattr(args[0], "filename", getattr(args[0], "name", "")))}
+            )
 
         def leave(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-            attrs["bytes"] = len(result) if isinstance(result, (bytes, bytearray)) else result if isinstance(result, int) else 0
+            attrs["bytes"] = (
+                len(result) if isinstance(result, (bytes, bytearray)) else result if isinstance(result, int) else 0
+            )
 
         def extracted(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
             member = args[1] if len(args) > 1 else kwargs.get("member")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import frames, importing, runtime_state, trace_reason
 from .instruments import Instruments
 from .recorder import now_ns
-from .tracker import Attrs
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .tracker import Attrs
 
 # A call inside one of these is part of it, not a step of its own.
 NOT_A_STEP = frozenset({"step", "trace", "load", "layer", "model", "variable", "optimizer_build", "compile", "read"})
@@ -180,4 +183,3 @@ def plain_name(name: str) -> str:
             name = name[len(prefix) :]
     head, _, tail = name.rpartition("_")
     return head if head and tail.isdigit() else name
-

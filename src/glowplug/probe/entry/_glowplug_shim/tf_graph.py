@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import _thread
-from typing import Any
 
 from . import frames, runtime_state
 from .instruments import Instruments
 from .recorder import now_ns
 from .tf_runtime import RuntimeInstruments
-from .tracker import Attrs
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .tracker import Attrs
 
 # Operations that follow each other this closely are one stretch of graph building.
 GAP_NS = 300_000
@@ -74,7 +78,9 @@ class GraphInstruments:
             self.runtime.initializers.add(str(result.name))
 
         name = "variables_initializer"
-        return self.tracker.timed("build", name, "global_variables_initializer", enter=enter, leave=leave, loop=name)(original)
+        return self.tracker.timed("build", name, "global_variables_initializer", enter=enter, leave=leave, loop=name)(
+            original
+        )
 
     def install_saver(self, module: Any) -> None:
         """Instrument `tensorflow.python.training.saver`."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import frames, runtime_state
 from .instruments import Instruments
 from .recorder import now_ns
 from .tf_functions import NOT_A_STEP, plain_name
-from .tracker import Attrs
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .tracker import Attrs
 
 
 class RuntimeInstruments:
@@ -63,9 +66,13 @@ class RuntimeInstruments:
         patch.replace(
             module.BaseSession,
             "__init__",
-            self.tracker.timed("session", "session", "Session", enter=self._enter_session, leave=self._new_session, loop="Session"),
+            self.tracker.timed(
+                "session", "session", "Session", enter=self._enter_session, leave=self._new_session, loop="Session"
+            ),
         )
-        patch.replace(module.BaseSession, "close", self.tracker.timed("session", "session_close", "close", enter=self._number))
+        patch.replace(
+            module.BaseSession, "close", self.tracker.timed("session", "session_close", "close", enter=self._number)
+        )
         patch.replace(module.BaseSession, "run", self._make_run)
 
     def _enter_session(self, attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import frames, storage
 from .instruments import Instruments
-from .tracker import Attrs
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .tracker import Attrs
 
 
 class SavingInstruments:
@@ -20,7 +23,9 @@ class SavingInstruments:
         """Instrument `tensorflow.python.saved_model.load`."""
         patch = self.instruments.patch("TensorFlow")
         timed = self.tracker.timed
-        patch.replace(module, "load_partial", timed("build", "load", "load", enter=self.enter_load("saved_model"), loop="load"))
+        patch.replace(
+            module, "load_partial", timed("build", "load", "load", enter=self.enter_load("saved_model"), loop="load")
+        )
 
         def count_nodes(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             attrs["count"] = len(args[0]._proto.nodes)

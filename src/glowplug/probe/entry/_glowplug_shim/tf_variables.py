@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import frames
 from .instruments import Instruments
 from .recorder import ASSIGNED, now_ns
-from .tracker import Attrs
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .tracker import Attrs
 
 # Assignments inside these are training or the making of a variable, not loading.
 NOT_A_LOAD = frozenset({"variable", "step", "trace", "optimizer_build"})
@@ -118,7 +121,7 @@ def initializer_name(value: Any) -> str:
             content = cell.cell_contents
         except ValueError:
             continue
-        if callable(content) and hasattr(type(content), "__call__"):
+        if callable(content):
             inner = content
             break
     function = getattr(inner, "func", inner)  # functools.partial

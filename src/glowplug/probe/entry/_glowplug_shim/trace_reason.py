@@ -5,7 +5,10 @@ TensorFlow is not imported here: types are told apart by their class names.
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
 
 TEXT_LIMIT = 600
 
@@ -74,12 +77,12 @@ def compare_types(old: Any, new: Any) -> str:
         mine, other = _parts(old), _parts(new)
         if len(mine) != len(other):
             return "structure"
-        return next((reason for a, b in zip(mine, other) if (reason := compare_types(a, b))), "structure")
+        return next((reason for a, b in zip(mine, other, strict=True) if (reason := compare_types(a, b))), "structure")
     if hasattr(new, "dtype") and hasattr(new, "shape"):
         return "dtype" if old.dtype != new.dtype else "shape"
     mine, other = _specs(old), _specs(new)
     if mine and len(mine) == len(other):
-        return next((reason for a, b in zip(mine, other) if (reason := compare_types(a, b))), "structure")
+        return next((reason for a, b in zip(mine, other, strict=True) if (reason := compare_types(a, b))), "structure")
     return "structure"
 
 

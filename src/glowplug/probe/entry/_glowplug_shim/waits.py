@@ -7,16 +7,19 @@ what asked for them. A call inside another recorded wait belongs to the outer on
 from __future__ import annotations
 
 import _thread
-import sys
-from collections.abc import Callable
-from typing import Any
 
 from . import frames
 from .patching import Patcher
 from .recorder import Recorder, now_ns
 
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Describe = Callable[[tuple[Any, ...], dict[str, Any], Any], "tuple[str, int | None]"]
+
 THRESHOLD_NS = 1_000_000
-Describe = Callable[[tuple[Any, ...], dict[str, Any], Any], "tuple[str, int | None]"]
 
 
 class Waits:
@@ -28,8 +31,8 @@ class Waits:
         self._patch = Patcher(recorder, "Python")
 
     def hooks(self) -> dict[str, Any]:
-        """Return the hooks by module. Modules that are loaded already are instrumented at once."""
-        wanted = {
+        """Return the hooks by module."""
+        return {
             "socket": self.install_socket,
             "ssl": self.install_ssl,
             "subprocess": self.install_subprocess,
@@ -43,11 +46,6 @@ class Waits:
             "time": self.install_time,
             "os": self.install_os,
         }
-        for name in list(wanted):
-            module = sys.modules.get(name)
-            if module is not None:
-                wanted.pop(name)(module)
-        return wanted
 
     def waiting(self, io: str, describe: Describe) -> Callable[[Any], Any]:
         """Return a decorator that records calls as waits."""
@@ -79,7 +77,9 @@ class Waits:
 
     def install_os(self, module: Any) -> None:
         """Instrument `os.system` and waiting for children."""
-        self._patch.replace(module, "system", self.waiting("subprocess", lambda args, kwargs, result: (str(args[0]), None)))
+        self._patch.replace(
+            module, "system", self.waiting("subprocess", lambda args, kwargs, result: (str(args[0]), None))
+        )
         for name in ("waitpid", "wait", "wait4"):
             self._patch.replace(module, name, self.waiting("subprocess", _describe_child), quiet=True)
 
@@ -91,11 +91,15 @@ class Waits:
 
         for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getfqdn"):
             self._patch.replace(module, name, self.waiting("dns", describe_name), quiet=True)
-        self._methods(module.socket, "socket", ("connect", "recv", "recv_into", "recvfrom", "send", "sendall", "accept"))
+        self._methods(
+            module.socket, "socket", ("connect", "recv", "recv_into", "recvfrom", "send", "sendall", "accept")
+        )
 
     def install_ssl(self, module: Any) -> None:
         """Instrument TLS sockets."""
-        self._methods(module.SSLSocket, "socket", ("connect", "do_handshake", "read", "recv", "recv_into", "write", "sendall"))
+        self._methods(
+            module.SSLSocket, "socket", ("connect", "do_handshake", "read", "recv", "recv_into", "write", "sendall")
+        )
 
     def _methods(self, owner: Any, io: str, names: tuple[str, ...]) -> None:
         for name in names:
@@ -114,7 +118,7 @@ class Waits:
         """Instrument `sqlite3`: its connections are made of a class that times what they run."""
         waiting = self.waiting("database", _describe_database)
 
-        class Connection(module.Connection):  # type: ignore[misc, name-defined]
+        class Connection(module.Connection):  # type: ignore[misc]
             __doc__ = module.Connection.__doc__
             execute = waiting(module.Connection.execute)
             executemany = waiting(module.Connection.executemany)
@@ -124,7 +128,7 @@ class Waits:
             def cursor(self, factory: Any = None) -> Any:
                 return super().cursor(factory or Cursor)
 
-        class Cursor(module.Cursor):  # type: ignore[misc, name-defined]
+        class Cursor(module.Cursor):  # type: ignore[misc]
             __doc__ = module.Cursor.__doc__
             execute = waiting(module.Cursor.execute)
             executemany = waiting(module.Cursor.executemany)
@@ -140,7 +144,9 @@ class Waits:
                     kwargs.setdefault("factory", Connection)
                 return original(*args, **kwargs)
 
-            return self.waiting("database", lambda args, kwargs, result: (f"sqlite:{args[0] if args else ''}", None))(connect)
+            return self.waiting("database", lambda args, kwargs, result: (f"sqlite:{args[0] if args else ''}", None))(
+                connect
+            )
 
         self._patch.replace(module, "connect", make)
 
