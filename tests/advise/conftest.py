@@ -102,9 +102,7 @@ class Maker:
         return made
 
     def process(self, pid: int, start: float, duration: float, **attrs: Any) -> Process:
-        made = Process(
-            pid, PID, ("python", "worker.py"), "exec", ns(start), ns(start + duration), 0, True, attrs
-        )
+        made = Process(pid, PID, ("python", "worker.py"), "exec", ns(start), ns(start + duration), 0, True, attrs)
         self.processes.append(made)
         return made
 

@@ -39,9 +39,7 @@ def retraced(view: View, reason: str) -> list[Retraced]:
         if span.attrs.get("reason") == reason:
             groups.setdefault((span.pid, span.attrs.get("function_id")), []).append(span)
     found = [
-        Retraced(
-            short(spans[0].attrs.get("function", spans[0].name)), pid, tuple(spans), cost_ns(view, spans)
-        )
+        Retraced(short(spans[0].attrs.get("function", spans[0].name)), pid, tuple(spans), cost_ns(view, spans))
         for (pid, _), spans in groups.items()
     ]
     return sorted(found, key=lambda each: -each.cost_ns)

@@ -29,9 +29,7 @@ class View:
         """Return the spans of the given kinds in order of start."""
         if len(kinds) == 1:
             return list(self._by_kind.get(kinds[0], ()))
-        return sorted(
-            (span for kind in kinds for span in self._by_kind.get(kind, ())), key=lambda s: s.start_ns
-        )
+        return sorted((span for kind in kinds for span in self._by_kind.get(kind, ())), key=lambda s: s.start_ns)
 
     def ancestors(self, span: Span) -> Iterator[Span]:
         """Yield the spans around this one, the nearest first."""

@@ -1,9 +1,7 @@
 def sessions(make, *, opening):
     make.loop("Session", [1.0] * 4)
     for index in range(4):
-        make.span(
-            "session", 1 + index, opening, phase="session", site="train.py:7", object=index, graph_ops=50
-        )
+        make.span("session", 1 + index, opening, phase="session", site="train.py:7", object=index, graph_ops=50)
         run = make.step(1.5 + index, 0.4, 1, mode="session_run", object=index, function_id=index)
         make.span("graph_optimization", 1.5 + index, 0.01, within=run, phase="graph_optimization")
 

@@ -23,3 +23,9 @@ def test_silent_on_many_bytes_in_the_time_they_need(make):
 def test_silent_on_values_that_were_overwritten(make):
     variable(make, overwritten=True)  # initialized_then_overwritten reports those
     assert make.matches("slow_initializer") == []
+
+
+def test_silent_on_many_small_variables(make):
+    for _ in range(100):
+        variable(make, initializer="Zeros", spent=0.01, size=64)
+    assert make.matches("slow_initializer") == []

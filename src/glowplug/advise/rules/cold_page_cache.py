@@ -28,9 +28,7 @@ def find(view: View) -> Iterator[Match]:
         if waited_ns < _LEAST_NS or (faults < _LEAST_FAULTS and read_bytes < _LEAST_BYTES):
             continue
         yield Match(
-            title=(
-                f"The import of TensorFlow waited {seconds(waited_ns)} for the disk ({size(read_bytes)} read)"
-            ),
+            title=(f"The import of TensorFlow waited {seconds(waited_ns)} for the disk ({size(read_bytes)} read)"),
             evidence={
                 "import_ns": span.duration_ns,
                 "cpu_ns": int(span.attrs["cpu_ns"]),

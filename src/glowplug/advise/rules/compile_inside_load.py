@@ -26,18 +26,13 @@ def find(view: View) -> Iterator[Match]:
         compiled = [span for span in view.inside(load, "compile") if span.attrs.get("in_load", True)]
         if not compiled or any((load.pid, span.attrs.get("object")) in trained for span in compiled):
             continue
-        built = [
-            span for span in view.inside(load, "optimizer_build") if view.enclosing(span, "compile") is None
-        ]
+        built = [span for span in view.inside(load, "optimizer_build") if view.enclosing(span, "compile") is None]
         parts = compiled + built
         cost_ns = total_ns(parts)
         if cost_ns < WORTH_NS:
             continue
         yield Match(
-            title=(
-                "The load compiled a model that was never trained: "
-                f"{seconds(cost_ns)}{at(load.attrs.get('site'))}"
-            ),
+            title=(f"The load compiled a model that was never trained: {seconds(cost_ns)}{at(load.attrs.get('site'))}"),
             evidence={
                 "path": str(load.attrs.get("path", load.name)),
                 "load_ns": load.duration_ns,

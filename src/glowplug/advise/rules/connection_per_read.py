@@ -47,10 +47,7 @@ def find(view: View) -> Iterator[Match]:
             },
             saves_ns=saves_ns,
             remedy=Remedy(
-                text=(
-                    "Fetch the whole model in one request over one connection, keep it on local "
-                    "disk, then load it."
-                ),
+                text=("Fetch the whole model in one request over one connection, keep it on local disk, then load it."),
                 code=_CODE,
             ),
             spans=ids(spans),

@@ -65,7 +65,5 @@ def _following_ns(view: View, constant: Span) -> int:
     return total_ns(
         span
         for span in view.of_kind(*kinds)
-        if span.pid == constant.pid
-        and span.start_ns >= constant.start_ns
-        and view.enclosing(span, *kinds) is None
+        if span.pid == constant.pid and span.start_ns >= constant.start_ns and view.enclosing(span, *kinds) is None
     )

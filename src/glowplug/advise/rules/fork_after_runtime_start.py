@@ -26,10 +26,7 @@ def find(view: View) -> Iterator[Match]:
     for spans in groups.values():
         site = spans[0].attrs.get("site")
         yield Match(
-            title=(
-                f"The process forked {times(len(spans))} after TensorFlow had started: a child can "
-                f"hang{at(site)}"
-            ),
+            title=(f"The process forked {times(len(spans))} after TensorFlow had started: a child can hang{at(site)}"),
             evidence={
                 "forks": len(spans),
                 "children": [span.attrs.get("child") for span in spans[:10]],

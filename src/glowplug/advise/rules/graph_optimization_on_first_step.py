@@ -33,9 +33,7 @@ def find(view: View) -> Iterator[Match]:
         if cost_ns < _LEAST_NS:
             continue
         training = any(step.attrs.get("mode") == _TRAINING for step in steps)
-        loaded = next(
-            (str(s.attrs["path"]) for s in view.of_kind("load") if s.pid == pid and "path" in s.attrs), None
-        )
+        loaded = next((str(s.attrs["path"]) for s in view.of_kind("load") if s.pid == pid and "path" in s.attrs), None)
         packable = not training and loaded is not None
         passes: dict[str, int] = {}
         for span in spans:

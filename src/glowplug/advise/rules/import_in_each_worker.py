@@ -48,8 +48,7 @@ def find(view: View) -> Iterator[Match]:
         saves_ns=saves_ns,
         remedy=Remedy(
             text=(
-                "Keep workers alive for many tasks, or fork them from a standby that has imported "
-                "TensorFlow already."
+                "Keep workers alive for many tasks, or fork them from a standby that has imported TensorFlow already."
             ),
             code=_CODE,
             command=run_command(profile, "--standby") or "glowplug standby start",

@@ -31,10 +31,7 @@ def find(view: View) -> Iterator[Match]:
         wasted_bytes = sum(int(span.attrs.get("bytes", 0)) for span in spans)
         slowest = sorted(spans, key=lambda span: -int(span.attrs.get("initializer_ns", 0)))
         yield Match(
-            title=(
-                f"{seconds(cost_ns)} went into initial values of {len(spans)} variables that a load "
-                "then overwrote"
-            ),
+            title=(f"{seconds(cost_ns)} went into initial values of {len(spans)} variables that a load then overwrote"),
             evidence={
                 "variables": len(spans),
                 "initializer_ns": cost_ns,

@@ -55,8 +55,6 @@ def find(view: View) -> Iterator[Match]:
                 "ns_per_round": round(loop.slopes.get("ns_per_round", 0.0)),
             },
             saves_ns=saves_ns,
-            remedy=Remedy(
-                text="Build the initialiser once, before the loop, and run it in every round.", code=_CODE
-            ),
+            remedy=Remedy(text="Build the initialiser once, before the loop, and run it in every round.", code=_CODE),
             spans=ids(spans),
         )

@@ -28,9 +28,7 @@ def find(view: View) -> Iterator[Match]:
     for span in view.outermost(view.of_kind("trace")):
         if span.attrs.get("keras") and "owner_object" in span.attrs:
             owner = str(span.attrs.get("owner", ""))
-            groups.setdefault((span.pid, short(span.attrs.get("function", span.name)), owner), []).append(
-                span
-            )
+            groups.setdefault((span.pid, short(span.attrs.get("function", span.name)), owner), []).append(span)
     for (_, function, owner), spans in groups.items():
         owners = {span.attrs["owner_object"] for span in spans}
         if len(owners) < _LEAST_MODELS:

@@ -25,9 +25,7 @@ def find(view: View) -> Iterator[Match]:
             runs.setdefault((run.pid, run.attrs.get("object")), []).append(run)
     for loop in view.loops("Session"):
         opened = [
-            span
-            for span in view.of_kind("session")
-            if span.pid == loop.pid and span.attrs.get("site") == loop.site
+            span for span in view.of_kind("session") if span.pid == loop.pid and span.attrs.get("site") == loop.site
         ]
         spans = opened[1:]
         cold = [

@@ -15,6 +15,8 @@ _LEAST_NS = 300_000_000
 # What a fast initialiser fills on one core, in bytes a nanosecond (that is, GB a second). Deliberately low: a
 # saving is what remains above it.
 _FAST_BYTES_PER_NS = 0.5
+# Making any variable costs something, and inside a trace much more; that is not the initialiser's doing.
+_LEAST_NS_PER_VARIABLE = 50_000_000
 
 _CODE = """\
 from glowplug import train
@@ -26,7 +28,7 @@ def find(view: View) -> Iterator[Match]:
     """Group variables by initialiser and compare each group with a fast fill of the same bytes."""
     groups: dict[tuple[int, str], list[Span]] = {}
     for span in view.of_kind("variable"):
-        if not span.attrs.get("overwritten") and span.attrs.get("initializer", "tensor") != "tensor":
+        if _is_slow(span) and not span.attrs.get("overwritten"):
             groups.setdefault((span.pid, str(span.attrs["initializer"])), []).append(span)
     for (_, initializer), spans in groups.items():
         spent_ns = sum(int(span.attrs.get("initializer_ns", 0)) for span in spans)
@@ -62,3 +64,11 @@ def find(view: View) -> Iterator[Match]:
             ),
             spans=ids(sorted(spans, key=lambda span: -int(span.attrs.get("initializer_ns", 0)))),
         )
+
+
+def _is_slow(span: Span) -> bool:
+    """Say whether a variable's values took far longer than its bytes explain."""
+    if span.attrs.get("created_in", "eager") != "eager" or span.attrs.get("initializer", "tensor") == "tensor":
+        return False
+    fast_ns = int(span.attrs.get("bytes", 0)) / _FAST_BYTES_PER_NS
+    return int(span.attrs.get("initializer_ns", 0)) - fast_ns >= _LEAST_NS_PER_VARIABLE

@@ -29,21 +29,14 @@ def find(view: View) -> Iterator[Match]:
     groups: dict[tuple[str, str], list[Span]] = {}
     for span in view.outermost(view.of_kind("io")):
         if profile.on_main_thread(span) and span.end_ns <= until_ns and span.attrs.get("io") in _WAITS:
-            groups.setdefault((str(span.attrs["io"]), str(span.attrs.get("target", span.name))), []).append(
-                span
-            )
-    waited = sorted(
-        ((total_ns(spans), key, spans) for key, spans in groups.items()), key=lambda each: -each[0]
-    )
+            groups.setdefault((str(span.attrs["io"]), str(span.attrs.get("target", span.name))), []).append(span)
+    waited = sorted(((total_ns(spans), key, spans) for key, spans in groups.items()), key=lambda each: -each[0])
     waited_ns = sum(ns for ns, _, _ in waited)
     if waited_ns < WORTH_NS:
         return
     _, (what, target), spans = waited[0]
     yield Match(
-        title=(
-            f"The first step waited {seconds(waited_ns)} for {what} "
-            f"({target}){at(spans[0].attrs.get('site'))}"
-        ),
+        title=(f"The first step waited {seconds(waited_ns)} for {what} ({target}){at(spans[0].attrs.get('site'))}"),
         evidence={
             "waited_ns": waited_ns,
             "waits": [

@@ -26,8 +26,7 @@ def find(view: View) -> Iterator[Match]:
     for path, by_pid in groups.items():
         together = _most_at_once([alive[pid] for pid in by_pid if pid in alive], by_pid)
         stored = max(
-            int(span.attrs.get("stored_bytes", span.attrs.get("bytes", 0)))
-            - int(span.attrs.get("duplicate_bytes", 0))
+            int(span.attrs.get("stored_bytes", span.attrs.get("bytes", 0))) - int(span.attrs.get("duplicate_bytes", 0))
             for span in by_pid.values()
         )
         saves_bytes = (together - 1) * stored
@@ -50,8 +49,7 @@ def find(view: View) -> Iterator[Match]:
             saves_bytes=saves_bytes,
             remedy=Remedy(
                 text=(
-                    "Pack the model and map the bundle: processes on one host then share a single "
-                    "copy of the weights."
+                    "Pack the model and map the bundle: processes on one host then share a single copy of the weights."
                 ),
                 code=_CODE,
                 command=f"glowplug serve model={name} --instances {together}",

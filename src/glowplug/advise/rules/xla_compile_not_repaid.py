@@ -12,7 +12,7 @@ from glowplug.core.profile import Remedy, Span
 
 SYMPTOM = "XLA compiles for longer than this run can win back"
 
-_LEAST_NS = 500_000_000
+_LEAST_NS = 1_000_000_000
 
 _CODE = """\
 model.compile(optimizer, loss, jit_compile=False)  # for short runs; "auto" may choose XLA
@@ -31,9 +31,7 @@ def find(view: View) -> Iterator[Match]:
         if compile_ns < _LEAST_NS or compile_ns <= later_ns:
             continue
         yield Match(
-            title=(
-                f"XLA compiled for {seconds(compile_ns)}; all later steps together took {seconds(later_ns)}"
-            ),
+            title=(f"XLA compiled for {seconds(compile_ns)}; all later steps together took {seconds(later_ns)}"),
             evidence={
                 "xla_compile_ns": compile_ns,
                 "compilations": sum(int(span.attrs.get("compilations", 1)) for span in spans),
