@@ -57,7 +57,7 @@ def main():
                 return found[1] + made + found[3] if found[2] == name else found[0]
 
             text = BLOCK.sub(replace, text)
-    PAGE.write_text(text)
+            PAGE.write_text(text)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,6 @@ def step(sentence, turn):
 
 
 for turn in range(6):
-    step(tf.ones([4, 16]), float(turn))
+    step(tf.ones([4, 16]), tf.constant(float(turn)))
 for length in range(5, 12):
-    step(tf.ones([length, 16]), 1.0)
+    step(tf.ones([length, 16]), tf.constant(1.0))
