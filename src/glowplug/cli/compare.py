@@ -15,7 +15,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", type=Path, metavar="BEFORE", help="a file that `glowplug profile -o` wrote")
     parser.add_argument("after", type=Path, metavar="AFTER", help="the same program, profiled later")
     parser.add_argument("--fail-slower", action="store_true", help="exit 1 when the total is slower beyond noise")
-    parser.add_argument("--json", action="store_true", help="print the comparison as JSON instead")
 
 
 def run(args: argparse.Namespace) -> int:

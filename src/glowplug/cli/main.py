@@ -21,6 +21,10 @@ from glowplug.core.version import VERSION
 
 # name -> (module, the module's HELP)
 VERBS = {
+    "profile": ("glowplug.cli.profile", "run a script, a module or a command and show where its start went"),
+    "report": ("glowplug.cli.report", "render a saved profile: terminal, HTML, Perfetto trace, JSON"),
+    "compare": ("glowplug.cli.compare", "compare two saved profiles by phase, with noise taken into account"),
+    "budget": ("glowplug.cli.budget", "fail when a saved profile is over its limits"),
     "pack": (
         "glowplug.cli.pack",
         "turn a SavedModel, .keras or .h5 model into a bundle, outputs proven equal",

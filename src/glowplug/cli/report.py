@@ -16,7 +16,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `report` takes."""
     parser.add_argument("profile", type=Path, metavar="PROFILE", help="a file that `glowplug profile -o` wrote")
     add_output_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="print the profile as JSON instead")
 
 
 def run(args: argparse.Namespace) -> int:
