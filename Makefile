@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RESULTS := bench/results
+# These ask for `tensorflow`, which would overwrite tensorflow-cpu: they are installed without what they ask for.
+BESIDE := tensorflow-text==2.21.1 tf-keras==2.21.0
 VERSIONS := 2.16.2 2.18.1 2.20.0
 
 .PHONY: help install demo test test-all check lint docs bench test-versions chromium clean
@@ -24,8 +26,10 @@ help:
 # both sides of each comparison would be slower than they are for users.
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet uv
+	test -x $(BIN)/uv || { $(BIN)/python -m ensurepip >/dev/null; $(BIN)/python -m pip install --quiet uv; }
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode -e '.[cpu,dev]'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --no-deps $(BESIDE) || \
+	  echo 'the tests that need $(BESIDE) will be skipped'
 	touch $@
 
 install: $(READY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from glowplug.cli import compare, report
+from glowplug.cli.main import build_parser
 from glowplug.core.errors import NewerSchemaError, OutputExistsError, ProfileDamagedError, StorageError
 from glowplug.core.profile import PHASES, Process, Profile, Runs, Span
 from glowplug.core.profile_json import encode, read_profile, write_profile
@@ -40,9 +40,9 @@ def saved(tmp_path: Path) -> Path:
 
 
 def call(verb: ModuleType, *words: object) -> int:
-    parser = argparse.ArgumentParser(prog=verb.NAME)
-    verb.add_arguments(parser)
-    return int(verb.run(parser.parse_args([str(word) for word in words])))
+    """Run a verb without the error boundary of the command."""
+    args = build_parser([verb.NAME]).parse_args([verb.NAME, *(str(word) for word in words)])
+    return int(args.run(args))
 
 
 def test_prints_the_waterfall(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
