@@ -25,27 +25,25 @@ from .grappler import optimize
 from .inline import inline_calls
 from .saved_model import SavedModel
 from .spool import Spool
-from .tables import plan_tables
+from .tables import TablePlan, plan_tables
 from .variables import bind_variables
 from .weights import Weights, extract_constants
 
 # Stateful operations whose only effect is their result: nobody needs to run them for their own sake.
-_READ_ONLY_PREFIXES: tuple[str, ...] = (
+_READ_ONLY_PREFIXES = (
+    "Anonymous",
+    "HashTable",
+    "Lookup",
+    "Multinomial",
+    "Mutable",
+    "Parameterized",
+    "Placeholder",
+    "Random",
     "Read",
+    "ResourceGather",
+    "Truncated",
     "VarHandle",
     "VarIsInitialized",
-    "ResourceGather",
-    "Lookup",
-    "HashTable",
-    "Mutable",
-)
-_READ_ONLY_PREFIXES += (
-    "Anonymous",
-    "Random",
-    "Parameterized",
-    "Truncated",
-    "Multinomial",
-    "Placeholder",
     "VariableV2",
 )
 _EFFECTS_DESPITE_PREFIX = ("LookupTableInsert", "LookupTableRemove", "LookupTableImport")
@@ -75,35 +73,22 @@ class NativeModel:
 
 def convert(source: SavedModel, spool: Spool, *, fuse: bool = True) -> NativeModel:
     """Convert a loaded SavedModel. Without `fuse`, the arithmetic stays in the order in which the source has it."""
-    graph = GraphEditor(source.meta_graph.graph_def)
-    initial = source.initializer
-    outputs = {name: [p.tensor for p in s.outputs.values()] for name, s in source.signatures.items()}
-    calls = {name: graph.slice(tensors) for name, tensors in outputs.items()}
-    roots = [tensor for tensors in outputs.values() for tensor in tensors] + ([initial] if initial else [])
-    graph.keep(graph.slice(roots))
-    moved, effects = inline_calls(graph)
-    signatures = {name: _moved_signature(source, name, moved) for name in source.signatures}
-    signatures = {name: replace(s, targets=_targets(graph, s, calls[name], effects)) for name, s in signatures.items()}
-    used = graph.slice(_references(signatures))
-    init_roots = [initial, *effects.get(initial, ())] if initial else []
-    tables = plan_tables(graph, used, source, moved, graph.slice(init_roots))
-    graph.keep(graph.slice(_references(signatures) + tables.initializers))
-    _clean(graph)
+    graph, signatures, tables = _isolate(source)
     weights = Weights()
     variables = bind_variables(graph, source, weights, spool)
     extract_constants(graph, weights, spool)
     signatures = _share_inputs(graph, signatures)
     _hide_shapes(graph, signatures)
     steps = tuple(step for step in (tuple(variables), tuple(tables.initializers)) if step)
-    kept = [*_references(signatures), *(node for step in steps for node in step), *tables.assets]
-    portable = _optimize_portably(graph, kept, weights)
+    loading = [*(node for step in steps for node in step), *tables.assets]
+    portable = _optimize_portably(graph, [*_references(signatures), *loading], weights)
     if fuse:
-        fuse_scales(portable, set(weights.values), {node_of(reference) for reference in kept})
+        fuse_scales(portable, set(weights.values), {node_of(r) for r in (*_references(signatures), *loading)})
     fold_weights(portable, weights, spool)
     extract_constants(portable, weights, spool)
     signatures = _separate_outputs(portable, signatures)
-    kept = [*_references(signatures), *(node for step in steps for node in step), *tables.assets]
-    portable.keep(portable.slice(kept) | {node_of(p.tensor) for s in signatures.values() for p in s.inputs.values()})
+    kept = [*_references(signatures), *loading]
+    portable.keep(portable.slice(kept))
     weights.keep(portable)
     machine = optimize(portable, kept, weights.values, portable=False)
     _clean(machine)
@@ -112,15 +97,32 @@ def convert(source: SavedModel, spool: Spool, *, fuse: bool = True) -> NativeMod
     return NativeModel(portable, machine, signatures, weights, steps, tables.assets)
 
 
+def _isolate(source: SavedModel) -> tuple[GraphEditor, dict[str, NativeSignature], TablePlan]:
+    """Return the part of the source's graph that its signatures and their tables need, with all calls inlined."""
+    graph = GraphEditor(source.meta_graph.graph_def)
+    initial = source.initializer
+    declared = source.signatures.values()
+    calls = {name: graph.slice(p.tensor for p in s.outputs.values()) for name, s in source.signatures.items()}
+    roots = [port.tensor for s in declared for port in (*s.inputs.values(), *s.outputs.values())]
+    graph.keep(graph.slice([*roots, *([initial] if initial else [])]))
+    moved, effects = inline_calls(graph)
+    signatures = {name: _moved_signature(source, name, moved) for name in source.signatures}
+    signatures = {name: replace(s, targets=_targets(graph, calls[name], effects)) for name, s in signatures.items()}
+    used = graph.slice(_references(signatures))
+    init_roots = [initial, *effects.get(initial, ())] if initial else []
+    tables = plan_tables(graph, used, source, moved, graph.slice(init_roots))
+    graph.keep(graph.slice(_references(signatures) + tables.initializers))
+    _clean(graph)
+    return graph, signatures, tables
+
+
 def _moved_signature(source: SavedModel, name: str, moved: Mapping[str, str]) -> NativeSignature:
     declared = source.signatures[name]
     outputs = {key: replace(port, tensor=moved.get(port.tensor, port.tensor)) for key, port in declared.outputs.items()}
     return NativeSignature(declared.inputs, outputs, ())
 
 
-def _targets(
-    graph: GraphEditor, signature: NativeSignature, calls: set[str], effects: Mapping[str, set[str]]
-) -> tuple[str, ...]:
+def _targets(graph: GraphEditor, calls: set[str], effects: Mapping[str, set[str]]) -> tuple[str, ...]:
     """Return the nodes with side effects that a call of the signature runs."""
     roots = [node for call in calls for node in effects.get(call, ())]
     return tuple(sorted(name for name in graph.slice(roots) if _has_effect(graph.nodes[name])))
