@@ -26,8 +26,11 @@ INITIALIZED |= {"text_vectorization", "string_lookup", "integer_lookup", "static
 INITIALIZED |= {"mutable_table", "nested_calls", "tf1_variables", "tf1_vocabulary"}
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("name", sorted(zoo.BUILDERS))
 def test_packs_and_is_proved_equal(name: str, bundle: Callable[[str], Path]) -> None:
+    if name == "legacy_keras":
+        pytest.importorskip("tf_keras")
     opened = open_bundle(bundle(name))
     manifest = opened.manifest
     assert manifest.engine == ("savedmodel" if name in NOT_NATIVE else "native")
@@ -49,6 +52,8 @@ def test_portable_graph_gives_the_same_answers(
     """What another machine or TensorFlow would run."""
     if name in NOT_NATIVE or name in ("random_noise",):
         pytest.skip("nothing to compare")
+    if name == "legacy_keras":
+        pytest.importorskip("tf_keras")
     from glowplug.convert.samples import make_inputs, styles, words
     from glowplug.core.errors import InputError
 

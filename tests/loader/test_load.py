@@ -18,7 +18,7 @@ import pytest
 import glowplug
 from glowplug.core import errors
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.core]
 
 Bundles = Callable[[str], Path]
 

@@ -11,7 +11,7 @@ import pytest
 from glowplug.core import errors
 from glowplug.runtime import library, symbols
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.core]
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:

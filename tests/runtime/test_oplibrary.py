@@ -15,7 +15,7 @@ import glowplug
 from glowplug.core import errors
 from glowplug.runtime.oplibrary import load_op_library
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.core]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("tensorflow_text") is None, reason="tensorflow_text is not installed")

@@ -14,7 +14,7 @@ from glowplug.runtime.graph import Graph
 from glowplug.runtime.session import Session
 from glowplug.runtime.tensor import Tensor
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.core]
 
 
 @pytest.mark.parametrize("optimize", [False, True])

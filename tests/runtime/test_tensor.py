@@ -15,7 +15,7 @@ from glowplug.core.errors import ClosedError
 from glowplug.runtime.library import open_library
 from glowplug.runtime.tensor import MappedMemory, Tensor, numpy_dtype, take_array
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.core]
 
 
 def round_trip(array: np.ndarray, dtype: str) -> np.ndarray:

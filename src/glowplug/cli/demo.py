@@ -1,12 +1,15 @@
-"""`glowplug demo`: builds a model, packs it, and starts it both ways in fresh processes."""
+"""`glowplug demo`: builds a model, profiles a stock start, packs it, and starts it both ways in fresh processes."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from glowplug.cli.options import count
+
+if TYPE_CHECKING:
+    from glowplug.core.profile import Profile
 
 NAME = "demo"
 HELP = "a tour: stock TensorFlow against Glowplug on a model it builds itself"
@@ -47,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
 def _tour(directory: Path, args: argparse.Namespace) -> int:
     from glowplug.cli.output import Stages, note, print_json
     from glowplug.cli.tour import SCRIPTS
+    from glowplug.core.profile_json import read_profile
 
     for name, text in SCRIPTS.items():
         (directory / name).write_text(text, encoding="utf-8")
@@ -54,6 +58,8 @@ def _tour(directory: Path, args: argparse.Namespace) -> int:
     with Stages() as stages:
         stages("build a small model")
         _run(directory, "build_model.py", "saved_model")
+        stages("glowplug profile")
+        _run(directory, "-m", "glowplug", "profile", "-o", "stock.json", "stock.py", "saved_model")
         stages("glowplug pack")
         _run(directory, "-m", "glowplug", "pack", "saved_model", "-o", "model.glow")
         for number in range(args.rounds):
@@ -63,10 +69,12 @@ def _tour(directory: Path, args: argparse.Namespace) -> int:
             ):
                 stages(f"round {number + 1}: {kind}")
                 rounds[kind].append(_start(directory, command))
-    result = _result(rounds)
+    profile = read_profile(directory / "stock.json")
+    result = {**_result(rounds), "stock_phases_ns": dict(profile.phases)}
     if args.json:
         print_json(result)
     else:
+        _print_profile(profile)
         _print(result, args.rounds)
     if args.keep:
         note(f"kept in {args.keep}: run `python stock.py saved_model` and `python fast.py model.glow` there")
@@ -125,6 +133,18 @@ def _result(rounds: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
         "medians": medians,
         "rounds": rounds,
     }
+
+
+def _print_profile(profile: Profile) -> None:
+    """Show where a stock start went, its measuring loop included."""
+    import sys
+
+    from glowplug.report.terminal import print_lines
+    from glowplug.report.waterfall import waterfall_lines
+
+    print("a stock start, as `glowplug profile` sees it")
+    print_lines(waterfall_lines(profile, 80), sys.stdout)
+    print()
 
 
 def _print(result: dict[str, Any], rounds: int) -> None:
