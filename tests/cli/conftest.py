@@ -16,6 +16,14 @@ from glowplug.cli.main import main
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
+# TensorFlow 2.18 has a second logger inside libtensorflow_cc, which no setting reaches and which stock users see too.
+_NOTICES = ("WARNING: All log messages before absl::InitializeLog()", "I0000 00:00:")
+
+
+def without_notices(text: str) -> str:
+    """Return stderr without TensorFlow's notices. Its warnings and errors stay."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(_NOTICES))
+
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -34,13 +42,15 @@ def run(environment: dict[str, str]) -> Run:
     """Run `glowplug` in a fresh process."""
 
     def glowplug(*arguments: object, **overrides: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-m", "glowplug", *map(str, arguments)],
             env={**environment, **overrides},
             capture_output=True,
             text=True,
             timeout=300,
         )
+        done.stderr = without_notices(done.stderr)
+        return done
 
     return glowplug
 
@@ -59,7 +69,8 @@ def call(
             code = main([str(one) for one in arguments])
         except SystemExit as leaving:
             code = int(leaving.code or 0)
-        return code, *capfd.readouterr()
+        out, err = capfd.readouterr()
+        return code, out, without_notices(err)
 
     return glowplug
 
