@@ -74,8 +74,8 @@ test-versions: $(READY)
 	  environment=.venvs/tensorflow-$$version; \
 	  test -x $$environment/bin/python || $(PYTHON) -m venv $$environment; \
 	  $(BIN)/uv pip install --quiet --python $$environment/bin/python --compile-bytecode \
-	    "tensorflow-cpu==$$version" 'keras>=3' pytest pytest-timeout hypothesis -e .; \
-	  $$environment/bin/python -m pytest -m 'core and not slow'; \
+	    "tensorflow-cpu==$$version" 'keras>=3' pytest pytest-timeout hypothesis jsonschema psutil -e '.[report]'; \
+	  $$environment/bin/python -m pytest -m 'core and not slow' tests/runtime tests/loader tests/convert tests/cli; \
 	done
 
 chromium:

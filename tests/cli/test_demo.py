@@ -23,6 +23,7 @@ def test_the_tour(run, tmp_path):
         "fast.py",
         "model.glow",
         "saved_model",
+        "stock.json",
         "stock.py",
     ]
     assert "kept in" in done.stderr

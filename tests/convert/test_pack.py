@@ -190,6 +190,19 @@ def test_bad_warmup_files(content: str, saved_model: Callable[[str], Path], tmp_
     assert leftovers(tmp_path) == ["w.json"]
 
 
+def test_packs_without_a_place_for_the_seal(
+    saved_model: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").write_text("a file where the folder should be")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for name in ("scalar", "uses_file_op"):
+        glowplug.pack(saved_model(name), tmp_path / f"{name}.glow")
+    glowplug.load(tmp_path / "scalar.glow").close()
+    glowplug.load(tmp_path / "uses_file_op.glow", trust=True).close()
+    with pytest.raises(errors.UntrustedBundleError):
+        glowplug.load(tmp_path / "uses_file_op.glow")
+
+
 def test_progress_names_every_stage(saved_model: Callable[[str], Path], tmp_path: Path) -> None:
     told: list[str] = []
     packed = glowplug.pack(saved_model("scalar"), tmp_path / "m.glow", progress=told.append)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import glowplug
+from glowplug.bundle.verify import verify
 from glowplug.core import errors
 from glowplug.runtime.oplibrary import load_op_library
 
@@ -37,6 +38,9 @@ def test_tensorflow_text(tmp_path: Path) -> None:
     packed = glowplug.pack(Tokens(), target, op_libraries=["tensorflow_text"])
     assert packed.manifest.engine == "native"
     assert packed.manifest.op_libraries == ("tensorflow_text",)
+    glowplug.load(target, op_libraries=["tensorflow_text"], verify=True).close()
+    with pytest.raises(errors.OpNotAllowedError):
+        verify(target)
     with pytest.raises(errors.UsageError, match="tensorflow_text"):
         glowplug.load(target)
     code = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,10 +31,11 @@ class Report:
     unlisted: tuple[str, ...]
 
 
-def verify(directory: Path, *, progress: Progress | None = None) -> Report:
+def verify(directory: Path, *, progress: Progress | None = None, extra_ops: Collection[str] = ()) -> Report:
     """Check the bundle at `directory` whole; raise the `BundleError` of the first thing that is wrong.
 
-    `progress` is called with the bytes done and the bytes there are.
+    `progress` is called with the bytes done and the bytes there are. `extra_ops` are the custom operations that the
+    caller trusts.
     """
     bundle = open_bundle(directory)
     manifest = bundle.manifest
@@ -52,7 +53,7 @@ def verify(directory: Path, *, progress: Progress | None = None) -> Report:
     if manifest.engine == "native":
         for portable in (False, True):
             if not portable or layout.PORTABLE_GRAPH in manifest.files:
-                allowlist.check_graph(bundle.graph_bytes(portable), manifest)
+                allowlist.check_graph(bundle.graph_bytes(portable), manifest, extra_ops=extra_ops)
     return Report(bundle.root, manifest, done, tuple(_unlisted(bundle.root, manifest)))
 
 

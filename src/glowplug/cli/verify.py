@@ -15,6 +15,7 @@ glowplug verify model.glow
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's options."""
     parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's directory")
+    add_op_library(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,11 +23,12 @@ def run(args: argparse.Namespace) -> int:
     from glowplug.bundle.verify import verify
     from glowplug.cli.output import Percentage, note, print_json
     from glowplug.core.clock import human_bytes, human_duration, now_ns
+    from glowplug.runtime.oplibrary import custom_ops
 
     began = now_ns()
     progress = Percentage("verified")
     try:
-        report = verify(Path(args.bundle), progress=progress)
+        report = verify(Path(args.bundle), progress=progress, extra_ops=custom_ops(args.op_library))
     finally:
         progress.clear()
     took = now_ns() - began

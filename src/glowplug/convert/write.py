@@ -18,6 +18,7 @@ from glowplug.core.version import VERSION
 from glowplug.loader.warmup import Request, encode
 from glowplug.runtime.fingerprint import fingerprint
 from glowplug.runtime.library import open_library
+from glowplug.runtime.oplibrary import custom_ops
 
 from .native import NativeModel
 from .saved_model import SourceSignature
@@ -64,7 +65,7 @@ def write_native(
             fingerprint=fingerprint(open_library().version),
             provenance=_provenance(source),
         )
-    extra = _custom_ops(op_libraries)
+    extra = custom_ops(op_libraries)
     for name in (layout.PORTABLE_GRAPH, layout.GRAPH):
         allowlist.check_graph((directory / name).read_bytes(), manifest, extra_ops=extra)
 
@@ -130,9 +131,3 @@ def _provenance(source: Located) -> dict[str, Any]:
         "tensorflow": open_library().version,
         "packed_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-
-
-def _custom_ops(op_libraries: Sequence[str]) -> frozenset[str]:
-    from glowplug.runtime.oplibrary import load_op_library
-
-    return frozenset[str]().union(*(load_op_library(name) for name in op_libraries))

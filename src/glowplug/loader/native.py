@@ -37,9 +37,9 @@ class NativeEngine:
         opened = library.open_library()
 
         from glowplug.runtime.fingerprint import fingerprint
-        from glowplug.runtime.oplibrary import load_op_library
+        from glowplug.runtime.oplibrary import custom_ops
 
-        extra = frozenset[str]().union(*(load_op_library(name) for name in options.op_libraries))
+        extra = custom_ops(options.op_libraries)
         here, packed = fingerprint(opened.version), bundle.manifest.fingerprint
         self.notes: list[str] = []
         portable = here != packed

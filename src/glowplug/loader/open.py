@@ -37,9 +37,10 @@ def load(
     directory = Path(path)
     if verify:
         from glowplug.bundle.verify import verify as verify_bundle
+        from glowplug.runtime.oplibrary import custom_ops
 
         tell("verify")
-        verify_bundle(directory)
+        verify_bundle(directory, extra_ops=custom_ops(op_libraries))
     tell("open")
     bundle = open_bundle(directory)
     manifest = bundle.manifest

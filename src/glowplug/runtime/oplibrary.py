@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from glowplug.core.errors import LibraryNotFoundError, TensorFlowError, UsageError
@@ -26,6 +26,11 @@ def load_op_library(package: str) -> frozenset[str]:
         if package not in _loaded:
             _loaded[package] = _load_all(_libraries(package))
         return _loaded[package]
+
+
+def custom_ops(packages: Iterable[str]) -> frozenset[str]:
+    """Load the libraries of several packages and return all their operations' names."""
+    return frozenset[str]().union(*(load_op_library(package) for package in packages))
 
 
 def _libraries(package: str) -> list[Path]:
