@@ -35,7 +35,7 @@ def test_inspect_as_json_is_the_manifest(call, shared_bundle):
     code, out, _ = call("inspect", shared_bundle, "--json")
     document = json.loads(out)
     assert code == 0
-    assert document["packed_by_this_user"] is True
+    assert document["loads_without_trust"] is True
     assert document["manifest"] == json.loads((shared_bundle / "bundle.json").read_text())["manifest"]
 
 

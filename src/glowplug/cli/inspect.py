@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         document = {
             "path": str(bundle.root),
             "bytes": total_bytes(bundle.manifest),
-            "packed_by_this_user": sealed,
+            "loads_without_trust": bundle.manifest.engine != "savedmodel" or sealed,
             "manifest": as_json(bundle.manifest),
         }
         print_json(document)

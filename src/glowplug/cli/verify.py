@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from glowplug.cli.options import add_op_library
+
 NAME = "verify"
 HELP = "check every byte of a bundle"
 EXAMPLE = """
