@@ -460,3 +460,106 @@ def tf1_variables(directory: Path) -> None:
             },
         )
         save.save()
+
+
+@builder
+def tf1_vocabulary(directory: Path) -> None:
+    """A vocabulary file in the style of TensorFlow 1, in the assets collection, and loops of v1 control flow."""
+    v1 = tf.compat.v1
+    v2_control_flow = v1.control_flow_v2_enabled()
+    v1.disable_control_flow_v2()
+    path = directory.parent / f"{directory.name}.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("zzz\nthe\n")
+    with tf.Graph().as_default(), v1.Session() as session:
+        name = tf.constant(str(path), name="vocabulary_path")
+        table = tf.lookup.StaticHashTable(
+            tf.lookup.TextFileInitializer(
+                name, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER
+            ),
+            -1,
+        )
+        s = v1.placeholder(tf.string, [None], "s")
+        weights = v1.get_variable("w", [300], initializer=v1.random_normal_initializer(seed=1), use_resource=False)
+        _, total = tf.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t + tf.reduce_sum(weights)), (0, 0.0))
+        found = table.lookup(s)
+        session.run([v1.global_variables_initializer(), v1.tables_initializer()])
+        define = v1.saved_model.signature_def_utils.predict_signature_def
+        save = v1.saved_model.Builder(str(directory))
+        save.add_meta_graph_and_variables(
+            session,
+            ["serve"],
+            main_op=v1.tables_initializer(),
+            assets_collection=v1.get_collection(v1.GraphKeys.ASSET_FILEPATHS),
+            signature_def_map={"serving_default": define({"s": s}, {"id": found, "total": total})},
+        )
+        save.save()
+    path.unlink()
+    if v2_control_flow:
+        v1.enable_control_flow_v2()
+
+
+@module()
+class unused_and_passed_through(tf.Module):
+    @tf.function(input_signature=[spec([None], name="used"), spec([None], tf.int32, "unused")])
+    def call(self, used: Any, unused: Any) -> Any:
+        return {"same": used, "again": used, "twice": used * 2.0}
+
+
+@module()
+class jit_compiled(tf.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = tf.Variable(tf.random.normal([30, 30]))
+
+    @tf.function(jit_compile=True)
+    def inner(self, x: Any) -> Any:
+        return tf.nn.softmax(x @ self.w)
+
+    @tf.function(input_signature=[spec([None, 30])])
+    def call(self, x: Any) -> Any:
+        return {"y": self.inner(x)}
+
+
+@keras_model
+def features() -> keras.Model:
+    number, word = keras.Input((1,), name="number"), keras.Input((1,), dtype="string", name="word")
+    bins = L.Discretization(bin_boundaries=[-1.0, 0.0, 0.5])(number)
+    hashed = L.Hashing(num_bins=8)(word)
+    joined = L.Concatenate()([L.CategoryEncoding(4, "one_hot")(bins), L.CategoryEncoding(8, "one_hot")(hashed)])
+    return keras.Model([number, word], L.Dense(3)(L.Dropout(0.5)(joined)))
+
+
+@keras_model
+def convolutions() -> keras.Model:
+    i = keras.Input((12, 12, 12, 2))
+    x = L.BatchNormalization()(L.Conv3D(4, 3, activation="relu")(i))
+    x = L.Reshape((100, 40))(x)
+    x = L.BatchNormalization()(L.Conv1D(6, 3)(x))
+    x = L.Reshape((14, 42, 1))(x)
+    x = L.PReLU()(L.BatchNormalization(axis=-1, center=False)(L.Conv2DTranspose(3, 3, strides=2)(x)))
+    return keras.Model(i, L.Softmax()(L.Flatten()(L.UpSampling2D(interpolation="bilinear")(x))))
+
+
+@keras_model
+def scaled_dense() -> keras.Model:
+    """Batch norms that follow dense layers, and scales that must not be absorbed because somebody else reads."""
+    i = keras.Input((8,))
+    first = L.Dense(20)(i)
+    x = L.BatchNormalization()(first)
+    y = L.Dense(20)(L.Activation("gelu")(x)) * 3.0
+    return keras.Model(i, [L.Dense(1)(y + first), y])
+
+
+@builder
+def legacy_keras(directory: Path) -> None:
+    """Keras 2, which has fused batch norms and its own LSTM; the package `tf_keras` carries it."""
+    import tf_keras
+
+    tf_keras.utils.set_random_seed(2)
+    layers = tf_keras.layers
+    i = tf_keras.Input((16, 16, 3))
+    x = layers.ReLU()(layers.BatchNormalization(gamma_initializer="uniform")(layers.Conv2D(6, 3)(i)))
+    x = layers.LSTM(5)(layers.Reshape((14, 84))(x))
+    made = tf_keras.Model(i, layers.Dense(2)(x))
+    tf.saved_model.save(made, str(directory))

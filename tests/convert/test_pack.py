@@ -105,7 +105,8 @@ def test_native_is_refused_where_it_cannot_be(saved_model: Callable[[str], Path]
         glowplug.pack(saved_model("uses_file_op"), tmp_path / "m.glow", engine="native")
     packed = glowplug.pack(saved_model("uses_file_op"), tmp_path / "m.glow")
     assert packed.manifest.engine == "savedmodel"
-    assert packed.reason is not None and "MatchingFiles" in packed.reason
+    assert packed.reason is not None
+    assert "MatchingFiles" in packed.reason
     assert leftovers(tmp_path) == ["m.glow"]
 
 

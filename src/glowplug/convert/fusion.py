@@ -104,7 +104,7 @@ class _Pass:
         unread = not any(f"{node.name}:{i}" in r.input for r in self._graph.nodes.values() for i in range(1, 6))
         if not (plain and unread and all(constants) and producer is not None):
             return
-        if producer.op not in _CONTRACTIONS or attribute(node, "data_format").s not in (b"", b"NHWC"):
+        if attribute(node, "data_format").s not in (b"", b"NHWC") or not self._ends_contraction(producer):
             return
         data, gamma, beta, mean, variance = node.input[:5]
         dtype = np.float32 if attribute(node, "T").type == 1 else np.float64
@@ -116,6 +116,12 @@ class _Pass:
         offset = self._binary("Sub", f"{node.name}/offset", [beta, shift], node)
         product = self._binary("Mul", f"{node.name}/product", [data, scale], node)
         self._moved[node.name] = self._binary("AddV2", f"{node.name}/sum", [product, offset], node)
+
+    def _ends_contraction(self, node: Any) -> bool:
+        """Say whether a node is a contraction, or the bias of one."""
+        if node.op in _ADDS and (inner := self._constant_operand(node)):
+            node = self._sole(inner[0])
+        return node is not None and node.op in _CONTRACTIONS
 
     def _constant_operand(self, node: Any) -> tuple[str, str] | None:
         """Return the varying and the constant operand of a binary node, if it has one of each."""

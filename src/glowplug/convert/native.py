@@ -13,8 +13,9 @@ from typing import Any
 
 from tensorflow.python.framework import op_def_registry
 
-from glowplug.core.errors import UnsupportedModelError
+from glowplug.core.errors import TensorFlowError, UnsupportedModelError
 from glowplug.core.manifest import Port
+from glowplug.runtime.graph import Graph
 
 from .attributes import shape_attr
 from .editor import GraphEditor, canonical, node_of
@@ -24,27 +25,25 @@ from .grappler import optimize
 from .inline import inline_calls
 from .saved_model import SavedModel
 from .spool import Spool
-from .tables import plan_tables
+from .tables import TablePlan, plan_tables
 from .variables import bind_variables
 from .weights import Weights, extract_constants
 
 # Stateful operations whose only effect is their result: nobody needs to run them for their own sake.
-_READ_ONLY_PREFIXES: tuple[str, ...] = (
+_READ_ONLY_PREFIXES = (
+    "Anonymous",
+    "HashTable",
+    "Lookup",
+    "Multinomial",
+    "Mutable",
+    "Parameterized",
+    "Placeholder",
+    "Random",
     "Read",
+    "ResourceGather",
+    "Truncated",
     "VarHandle",
     "VarIsInitialized",
-    "ResourceGather",
-    "Lookup",
-    "HashTable",
-    "Mutable",
-)
-_READ_ONLY_PREFIXES += (
-    "Anonymous",
-    "Random",
-    "Parameterized",
-    "Truncated",
-    "Multinomial",
-    "Placeholder",
     "VariableV2",
 )
 _EFFECTS_DESPITE_PREFIX = ("LookupTableInsert", "LookupTableRemove", "LookupTableImport")
@@ -74,39 +73,47 @@ class NativeModel:
 
 def convert(source: SavedModel, spool: Spool, *, fuse: bool = True) -> NativeModel:
     """Convert a loaded SavedModel. Without `fuse`, the arithmetic stays in the order in which the source has it."""
-    graph = GraphEditor(source.meta_graph.graph_def)
-    initial = source.initializer
-    outputs = {name: [p.tensor for p in s.outputs.values()] for name, s in source.signatures.items()}
-    calls = {name: graph.slice(tensors) for name, tensors in outputs.items()}
-    roots = [tensor for tensors in outputs.values() for tensor in tensors] + ([initial] if initial else [])
-    graph.keep(graph.slice(roots))
-    moved, effects = inline_calls(graph)
-    signatures = {name: _moved_signature(source, name, moved) for name in source.signatures}
-    signatures = {name: replace(s, targets=_targets(graph, s, calls[name], effects)) for name, s in signatures.items()}
-    used = graph.slice(_references(signatures))
-    init_roots = [initial, *effects.get(initial, ())] if initial else []
-    tables = plan_tables(graph, used, source, moved, graph.slice(init_roots))
-    graph.keep(graph.slice(_references(signatures) + tables.initializers))
-    _clean(graph)
+    graph, signatures, tables = _isolate(source)
     weights = Weights()
     variables = bind_variables(graph, source, weights, spool)
     extract_constants(graph, weights, spool)
     signatures = _share_inputs(graph, signatures)
     _hide_shapes(graph, signatures)
     steps = tuple(step for step in (tuple(variables), tuple(tables.initializers)) if step)
-    kept = [*_references(signatures), *(node for step in steps for node in step), *tables.assets]
-    portable = _optimize_portably(graph, kept, weights)
+    loading = [*(node for step in steps for node in step), *tables.assets]
+    portable = _optimize_portably(graph, [*_references(signatures), *loading], weights)
     if fuse:
-        fuse_scales(portable, set(weights.values), {node_of(reference) for reference in kept})
+        fuse_scales(portable, set(weights.values), {node_of(r) for r in (*_references(signatures), *loading)})
     fold_weights(portable, weights, spool)
     extract_constants(portable, weights, spool)
     signatures = _separate_outputs(portable, signatures)
-    kept = [*_references(signatures), *(node for step in steps for node in step), *tables.assets]
-    portable.keep(portable.slice(kept) | {node_of(p.tensor) for s in signatures.values() for p in s.inputs.values()})
+    kept = [*_references(signatures), *loading]
+    portable.keep(portable.slice(kept))
     weights.keep(portable)
     machine = optimize(portable, kept, weights.values, portable=False)
     _clean(machine)
+    if not _is_accepted(machine):
+        machine = GraphEditor(portable.to_graph_def())
     return NativeModel(portable, machine, signatures, weights, steps, tables.assets)
+
+
+def _isolate(source: SavedModel) -> tuple[GraphEditor, dict[str, NativeSignature], TablePlan]:
+    """Return the part of the source's graph that its signatures and their tables need, with all calls inlined."""
+    graph = GraphEditor(source.meta_graph.graph_def)
+    initial = source.initializer
+    declared = source.signatures.values()
+    calls = {name: graph.slice(p.tensor for p in s.outputs.values()) for name, s in source.signatures.items()}
+    roots = [port.tensor for s in declared for port in (*s.inputs.values(), *s.outputs.values())]
+    graph.keep(graph.slice([*roots, *([initial] if initial else [])]))
+    moved, effects = inline_calls(graph)
+    signatures = {name: _moved_signature(source, name, moved) for name in source.signatures}
+    signatures = {name: replace(s, targets=_targets(graph, calls[name], effects)) for name, s in signatures.items()}
+    used = graph.slice(_references(signatures))
+    init_roots = [initial, *effects.get(initial, ())] if initial else []
+    tables = plan_tables(graph, used, source, moved, graph.slice(init_roots))
+    graph.keep(graph.slice(_references(signatures) + tables.initializers))
+    _clean(graph)
+    return graph, signatures, tables
 
 
 def _moved_signature(source: SavedModel, name: str, moved: Mapping[str, str]) -> NativeSignature:
@@ -115,9 +122,7 @@ def _moved_signature(source: SavedModel, name: str, moved: Mapping[str, str]) ->
     return NativeSignature(declared.inputs, outputs, ())
 
 
-def _targets(
-    graph: GraphEditor, signature: NativeSignature, calls: set[str], effects: Mapping[str, set[str]]
-) -> tuple[str, ...]:
+def _targets(graph: GraphEditor, calls: set[str], effects: Mapping[str, set[str]]) -> tuple[str, ...]:
     """Return the nodes with side effects that a call of the signature runs."""
     roots = [node for call in calls for node in effects.get(call, ())]
     return tuple(sorted(name for name in graph.slice(roots) if _has_effect(graph.nodes[name])))
@@ -191,6 +196,15 @@ def _optimize_portably(graph: GraphEditor, kept: list[str], weights: Weights) ->
     if any(node.op.startswith("_") for node in optimized.nodes.values()):
         return graph
     return optimized
+
+
+def _is_accepted(graph: GraphEditor) -> bool:
+    """Say whether TensorFlow takes the graph. Its optimiser makes fused nodes that its own checks refuse at times."""
+    try:
+        Graph(graph.to_graph_def().SerializeToString()).close()
+    except TensorFlowError:
+        return False
+    return True
 
 
 def _separate_outputs(graph: GraphEditor, signatures: Mapping[str, NativeSignature]) -> dict[str, NativeSignature]:

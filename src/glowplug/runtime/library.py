@@ -95,10 +95,10 @@ def is_open() -> bool:
 def _open(directory: Path) -> Library:
     framework, complete = (str(directory / name) for name in _file_names())
     with held_back(threads=2):  # this one may be a thread that overlaps with the caller's
-        first = _dlopen(framework, os.RTLD_LAZY | os.RTLD_GLOBAL)  # global: custom operations' libraries link to it
+        first = _dlopen(framework)
     level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "")
     set_log_level(int(level) if level.isdigit() else WARNING, ctypes.CDLL(framework, handle=first))
-    handle = _dlopen(complete, os.RTLD_LAZY)
+    handle = _dlopen(complete)
     blocking, api = ctypes.CDLL(complete, handle=handle), ctypes.PyDLL(complete, handle=handle)
     version = _version(blocking)
     for name, prototype in symbols.PROTOTYPES.items():
@@ -124,15 +124,16 @@ def _file_names() -> tuple[str, str]:
         ) from None
 
 
-def _dlopen(path: str, mode: int) -> int:
+def _dlopen(path: str) -> int:
     """Call `dlopen` itself.
 
     `ctypes.CDLL(path)` adds RTLD_NOW, which binds 156,000 functions that a run never calls (0.1 s), and keeps the
-    interpreter lock for the whole time.
+    interpreter lock for the whole time. RTLD_GLOBAL is out of the question: the library exports its own copy of
+    OpenSSL's functions, and a later `import hashlib` or `import ssl` would bind to them and crash.
     """
     process = ctypes.CDLL(None)
     process.dlopen.restype, process.dlopen.argtypes = ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_int]
-    handle: int | None = process.dlopen(path.encode(), mode)
+    handle: int | None = process.dlopen(path.encode(), os.RTLD_LAZY | os.RTLD_LOCAL)
     if handle is None:
         process.dlerror.restype = ctypes.c_char_p
         message = (process.dlerror() or b"unknown error").decode(errors="replace")

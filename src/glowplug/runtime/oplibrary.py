@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from glowplug.core.errors import LibraryNotFoundError, UsageError
+from glowplug.core.errors import LibraryNotFoundError, TensorFlowError, UsageError
 
 from .library import open_library
 from .status import checked
@@ -24,7 +24,7 @@ def load_op_library(package: str) -> frozenset[str]:
     """
     with _lock:
         if package not in _loaded:
-            _loaded[package] = frozenset().union(*(_load(path) for path in _libraries(package)))
+            _loaded[package] = _load_all(_libraries(package))
         return _loaded[package]
 
 
@@ -51,6 +51,20 @@ def _registers_ops(path: Path) -> bool:
     """Python extension modules are not operation libraries; those link to the interpreter's init function."""
     init = f"PyInit_{path.name.partition('.')[0]}".encode()
     return init not in path.read_bytes()
+
+
+def _load_all(paths: list[Path]) -> frozenset[str]:
+    """Load the libraries that can be loaded; packages carry others beside them. Raise if there is none."""
+    operations: set[str] = set()
+    failure: TensorFlowError | None = None
+    for path in paths:
+        try:
+            operations |= _load(path)
+        except TensorFlowError as error:
+            failure = error
+    if failure is not None and not operations:
+        raise failure
+    return frozenset(operations)
 
 
 def _load(path: Path) -> frozenset[str]:
