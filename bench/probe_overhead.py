@@ -11,10 +11,8 @@ in bench/results/probe_overhead.json; a long target can be measured in several s
 from __future__ import annotations
 
 import argparse
-import compileall
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -27,6 +25,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 RESULT = Path(__file__).parent / "results" / "probe_overhead.json"
 sys.path.insert(0, str(ROOT / "src"))
+
+import machine  # noqa: E402
 
 from glowplug.core.profile import Profile  # noqa: E402
 from glowplug.probe.run import profile_target  # noqa: E402
@@ -112,27 +112,18 @@ def agreement(profile: Profile, marks: dict[str, float]) -> dict[str, dict[str, 
     return {name: {"script_s": marks[name], "profile_s": known[name]} for name in known if name in marks}
 
 
-def machine() -> dict[str, Any]:
-    text = Path("/proc/cpuinfo").read_text()
-    model = next((line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")), "")
-    return {
-        "processor": model,
-        "cpus": len(os.sched_getaffinity(0)),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "measured_at": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--append", action="store_true", help="add rounds to those that NAME has already")
-    parser.add_argument("command", nargs=argparse.REMAINDER)
-    args = parser.parse_args()
-    command = [sys.executable, *(word for word in args.command if word != "--")]
-    compileall.compile_dir(ROOT / "src" / "glowplug" / "probe", quiet=1)  # as an installation does
+    words = sys.argv[1:]
+    split = words.index("--") if "--" in words else len(words)
+    args = parser.parse_args(words[:split])
+    command = [sys.executable, *words[split + 1 :]]
+    if len(command) == 1:
+        parser.error("name a script after --")
+    machine.prepare()
     run_plain(command)
     document = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     earlier = document.get(args.name, {}) if args.append else {}
@@ -168,7 +159,7 @@ def main() -> None:
     document[args.name] = {
         "command": shown,
         "rounds": len(plain),
-        "machine": machine(),
+        "machine": machine.describe(),
         "versions": versions,
         "summary": summary,
         "plain": plain,
