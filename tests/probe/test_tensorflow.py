@@ -260,3 +260,24 @@ def test_keras_2() -> None:
     assert {span.name for span in profile.of_kind("layer")} >= {"dense", "dense_1"}
     modes = {span.attrs["mode"] for span in profile.of_kind("step")}
     assert modes == {"train", "predict"}
+
+
+def test_every_other_format(tmp_path: Path) -> None:
+    profile = profile_of("loads.py", str(tmp_path))
+    assert profile.exit_code == 0
+    loads = {span.attrs["format"]: span for span in profile.of_kind("load")}
+    assert set(loads) == {"h5", "checkpoint", "tf1_checkpoint", "safetensors"}
+    assert loads["h5"].attrs["compiled"] is False
+    assert loads["safetensors"].attrs["variables"] == 1
+    assert all(span.attrs["bytes"] > 10_000 for span in loads.values())
+    assert loads["checkpoint"].attrs["stored_bytes"] >= 256 * 256 * 4
+    read = next(span for span in profile.of_kind("read") if span.attrs["format"] == "checkpoint")
+    assert read.attrs["bytes"] >= 256 * 256 * 4
+    variables = {span.attrs["name"]: span.attrs for span in profile.of_kind("variable")}
+    assert variables["again:0"]["overwritten"] is True
+    assert variables["weights:0"]["overwritten"] is False
+    assert variables["old:0"]["created_in"] == "graph"
+    (constant,) = profile.of_kind("constant")
+    assert constant.attrs["bytes"] == 600 * 600 * 4
+    assert constant.attrs["feeds_initializer"] is True
+    assert len(list(profile.of_kind("saver"))) == 1

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ class Launched:
 def launch(arguments: tuple[str, ...], run_directory: Path, environment: Mapping[str, str] | None = None) -> Launched:
     """Run the target to its end."""
     child = child_environment(os.environ if environment is None else environment, run_directory)
+    sys.stdout.flush()  # what was printed before the target comes before the target's own output
+    sys.stderr.flush()
     started_ns = now_ns()
     with _signals_for_target() as forward:
         try:

@@ -13,6 +13,7 @@ from .checkpoint_index import measure_duplicates, read_index
 from .events import ASSIGNED, Image
 from .rows import Row, nest
 
+META_OPTIMIZER_LIMIT_NS = 300_000_000_000  # RewriterConfig.meta_optimizer_timeout_ms: 0, the default, is 5 minutes
 KEPT_STEPS = 32  # steps of one function that stay spans of their own
 
 
@@ -24,6 +25,7 @@ def apply(rows: list[Row], images: Sequence[Image], origin_ns: int) -> list[Row]
     describe_stored_variables(rows)
     match_forks(rows, images, origin_ns)
     mark_initializer_constants(rows)
+    mark_deadlines(rows)
     added = find_xla(rows)
     return nest([*rows, *added]) if added else rows
 
@@ -79,6 +81,13 @@ def mark_initializer_constants(rows: Sequence[Row]) -> None:
     for row in rows:
         if row.kind == "constant":
             row.attrs["feeds_initializer"] = any(above.kind == "variable" for above in row.ancestors())
+
+
+def mark_deadlines(rows: Sequence[Row]) -> None:
+    """Say of each optimisation whether it ran into the limit of the meta optimiser."""
+    for row in rows:
+        if row.kind == "graph_optimization" and row.duration_ns >= META_OPTIMIZER_LIMIT_NS:
+            row.attrs["deadline_exceeded"] = True
 
 
 def describe_stored_variables(rows: Sequence[Row]) -> None:

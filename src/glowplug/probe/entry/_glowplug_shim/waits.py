@@ -9,7 +9,7 @@ from __future__ import annotations
 import _thread
 
 from . import frames
-from .patching import Patcher
+from .patching import Patcher, dress
 from .recorder import Recorder, now_ns
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
@@ -113,7 +113,7 @@ class Waits:
             original = getattr(owner, name, None)
             if original is not None:
                 # The methods are inherited from C: a Python function is put on the Python class.
-                setattr(owner, name, self.waiting(io, _describe_socket)(original))
+                setattr(owner, name, dress(self.waiting(io, _describe_socket)(original), original))
 
     def install_subprocess(self, module: Any) -> None:
         """Instrument starting another program and waiting for it."""
