@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .core.errors import GlowplugError
     from .loader.model import Model
     from .loader.open import load, load_async
+    from .probe.run import profile
 
 _HOMES = {
     "GlowplugError": ".core.errors",
@@ -20,10 +21,11 @@ _HOMES = {
     "load": ".loader.open",
     "load_async": ".loader.open",
     "pack": ".convert.pack",
+    "profile": ".probe.run",
     "__version__": ".core.version",
 }
 
-__all__ = ["GlowplugError", "Model", "load", "load_async", "pack", "__version__"]
+__all__ = ["GlowplugError", "Model", "load", "load_async", "pack", "profile", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,27 +14,24 @@ _ROOM_BYTES = 512 << 20
 
 _ENTRY = Path(__file__).parent / "entry"
 
-# Written for any Python, even one too old for the shim: there it does nothing.
+# Written for any Python, even one too old for the shim: there it does nothing. Where there is no other
+# `sitecustomize` to load it ends as if it were not there itself.
 _SITECUSTOMIZE = """\
-import time
-try:
-    entered_ns = time.perf_counter_ns()
-except AttributeError:
-    entered_ns = 0
 import sys
-sys.path.insert(0, {entry!r})
-try:
-    from _glowplug_shim.activate import activate
-except SyntaxError:
-    activate = None
-finally:
-    sys.path.remove({entry!r})
-    sys.path_importer_cache.pop({entry!r}, None)
-if activate is not None and entered_ns:
+if sys.version_info >= (3, 9):
+    import time
+    entered_ns = time.perf_counter_ns()
+    sys.path.insert(0, {entry!r})
+    try:
+        from _glowplug_shim.activate import activate
+    finally:
+        sys.path.remove({entry!r})
+        sys.path_importer_cache.pop({entry!r}, None)
     activate({run!r}, entered_ns)
-if sys.modules.get("sitecustomize") is None or sys.modules["sitecustomize"].__dict__ is globals():
-    sys.modules.pop("sitecustomize", None)
-    raise ImportError(name="sitecustomize")
+if getattr(sys.modules.get("sitecustomize"), "__dict__", None) in (None, globals()):
+    error = ImportError("No module named 'sitecustomize'")
+    error.name = "sitecustomize"
+    raise error
 """
 
 

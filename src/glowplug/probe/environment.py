@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from glowplug.core.profile import Span
 
-from .events import Image
+from .events import OPS, Image
 from .launch import Launched
 
 _PREFIXES = ("TF_", "KERAS_", "XLA_", "OMP_", "OPENBLAS_", "MKL_", "MALLOC_", "PYTHON", "CUDA_VISIBLE_DEVICES")
@@ -25,7 +26,6 @@ def describe_environment(
         "cpu_count": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "env": {name: value for name, value in sorted(environment.items()) if name.startswith(_PREFIXES)},
-        "page_cache": "warm",
         "major_faults": launched.major_faults,
         "minor_faults": launched.minor_faults,
         "read_bytes": max((value for _, value in launched.samples.series.get("read_bytes", ())), default=0),
@@ -33,7 +33,7 @@ def describe_environment(
         "peak_rss_bytes": launched.peak_rss_bytes,
     }
     for image in roots[-1:]:
-        for key in ("python", "executable", "modules", "threads_after_import", "keras_backend", "tensorflow_metrics"):
+        for key in ("python", "executable", "modules", "threads_after_import", "keras_backend"):
             value = image.fact(key)
             if value is not None:
                 described[key] = value
@@ -44,6 +44,12 @@ def describe_environment(
         first = next((span for span in modules if span.name == name and "error" not in span.attrs), None)
         if first is not None:
             described[f"{name}_importer"] = _importer(first, by_id)
+    added: Counter[str] = Counter()
+    for image in roots:
+        for event in image.events:
+            if event[0] == OPS:
+                added[event[2]] += event[3]
+    described["graph_ops_added"] = dict(added.most_common(50))
     used = any(image.fact("runtime_started") for image in images)
     described["runtime_used"] = bool(used)
     return described

@@ -20,6 +20,8 @@ def merge(
     images: Sequence[Image],
     command: tuple[str, ...],
     environment: Mapping[str, str],
+    *,
+    page_cache: str = "warm",
     notes: Sequence[str] = (),
 ) -> Profile:
     """Return the profile of one run."""
@@ -33,7 +35,7 @@ def merge(
     rows = passes.apply(rows, images, launched.started_ns)
     spans = _spans(nest(rows))
     main = [span for span in spans if span.pid == launched.pid and span.thread == launched.pid]
-    described = describe_environment(launched, images, spans, environment)
+    described = {**describe_environment(launched, images, spans, environment), "page_cache": page_cache}
     return Profile(
         command=command,
         exit_code=launched.exit_code,

@@ -22,6 +22,8 @@ def apply(rows: list[Row], images: Sequence[Image], origin_ns: int) -> list[Row]
     add_import_self_times(rows)
     mark_overwritten(rows, images, origin_ns)
     describe_stored_variables(rows)
+    match_forks(rows, images, origin_ns)
+    mark_initializer_constants(rows)
     added = find_xla(rows)
     return nest([*rows, *added]) if added else rows
 
@@ -54,6 +56,29 @@ def mark_overwritten(rows: Sequence[Row], images: Sequence[Image], origin_ns: in
         following = bisect_left(before, row.end_ns)
         limit = before[following] if following < len(before) else None
         row.attrs["overwritten"] = bool(later) and (limit is None or later[0] < limit)
+
+
+def match_forks(rows: Sequence[Row], images: Sequence[Image], origin_ns: int) -> None:
+    """Give each fork the process that came of it: the next one that was forked from the same parent."""
+    children: dict[int, list[tuple[int, int]]] = {}
+    for image in images:
+        facts = image.fact("process", {})
+        if facts.get("how") == "fork":
+            children.setdefault(facts["parent"], []).append((facts["start_ns"] - origin_ns, image.pid))
+    for row in rows:
+        if row.kind == "fork":
+            waiting = children.get(row.pid, [])
+            born = next((entry for entry in sorted(waiting) if entry[0] >= row.start_ns), None)
+            if born is not None:
+                waiting.remove(born)
+                row.attrs["child"] = born[1]
+
+
+def mark_initializer_constants(rows: Sequence[Row]) -> None:
+    """Say of each big constant whether it was made to be a variable's first value."""
+    for row in rows:
+        if row.kind == "constant":
+            row.attrs["feeds_initializer"] = any(above.kind == "variable" for above in row.ancestors())
 
 
 def describe_stored_variables(rows: Sequence[Row]) -> None:

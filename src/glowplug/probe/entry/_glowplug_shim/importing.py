@@ -82,15 +82,16 @@ depth = Depth()
 def _describe(name: str) -> tuple[dict[str, object], _Usage | None]:
     """Say who asked for a module: the frame above importlib's own."""
     attrs: dict[str, object] = {"kind": "module"}
-    frame = sys._getframe(2)
+    frame = sys._getframe(1)  # importlib's own, as far as its file name goes; below it there may be none
     while frame.f_code.co_filename.startswith(IMPORTLIB_FILES) and frame.f_back is not None:
         frame = frame.f_back
-    importer = frame.f_globals.get("__name__")
-    if type(importer) is str:
-        attrs["importer"] = importer
     outermost = depth.value == 0
     path = frame.f_code.co_filename
-    if name in LANDMARKS or outermost or frames.is_user_file(path):
+    called = not path.startswith(IMPORTLIB_FILES)
+    importer = frame.f_globals.get("__name__")
+    if called and type(importer) is str:
+        attrs["importer"] = importer
+    if called and (name in LANDMARKS or outermost or frames.is_user_file(path)):
         attrs["site"] = f"{path}:{frame.f_lineno}"
     return attrs, _Usage() if outermost or name in LANDMARKS else None
 

@@ -95,6 +95,7 @@ def _library_hooks(recorder: Recorder, run: Run) -> dict[str, Hook]:
         f"{tensorflow}.eager.polymorphic_function.tracing_compilation": functions.install_tracing,
         f"{tensorflow}.eager.polymorphic_function.polymorphic_function": functions.install_calls,
         f"{tensorflow}.eager.polymorphic_function.concrete_function": functions.install_concrete,
+        f"{tensorflow}.data.ops.iterator_ops": runtime.install_iterators,
         f"{tensorflow}.client.session": runtime.install_session,
         f"{tensorflow}.framework.ops": graph.install_ops,
         f"{tensorflow}.ops.variables": graph.install_variables,

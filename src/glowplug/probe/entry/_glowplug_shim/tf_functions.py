@@ -96,7 +96,7 @@ class FunctionInstruments:
         attrs["reason"], differs, attrs["trace_index"] = self._reason(cache, function_type, scope)
         if differs:
             attrs["differs"] = differs
-        if options.attributes and any("XlaMustCompile" in str(key) for key in options.attributes):
+        if any(value and "XlaMustCompile" in str(key) for key, value in (options.attributes or {}).items()):
             attrs["jit_compile"] = True
             self.instruments.note_jit()
         step = self.instruments.current_step()

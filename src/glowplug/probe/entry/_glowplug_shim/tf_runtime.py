@@ -45,6 +45,10 @@ class RuntimeInstruments:
                 runtime_state.mark_started()
                 recorder.fact("runtime_started", True)
                 attrs["devices"] = [device.name for device in self._logical_devices or ()]
+                for key in ("inter", "intra"):
+                    threads = getattr(self, f"_{key}_op_parallelism_threads", None)
+                    if threads is not None:
+                        attrs[f"{key}_op_threads"] = int(threads)
             finally:
                 stack.pop()
                 recorder.end(number, attrs)
@@ -57,6 +61,15 @@ class RuntimeInstruments:
             return plain_name(name.decode() if isinstance(name, bytes) else str(name))
 
         return self.instruments.optimized(original, name_of)
+
+    def install_iterators(self, module: Any) -> None:
+        """Instrument `tensorflow.python.data.ops.iterator_ops`: a dataset's graph is optimised and started."""
+
+        def make(original: Any) -> Any:
+            optimized = self.instruments.optimized(original, lambda args: "dataset")
+            return self.tracker.timed("first_step", "data", "iterator", enter=_enter_data)(optimized)
+
+        self.instruments.patch("TensorFlow").replace(module.OwnedIterator, "_create_iterator", make, quiet=True)
 
     # Sessions
 
@@ -120,6 +133,11 @@ class RuntimeInstruments:
                 tracker.round("session_run", start_ns)
 
         return run
+
+
+def _enter_data(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    dataset = args[1] if len(args) > 1 else kwargs.get("dataset")
+    attrs["what"] = type(dataset).__name__
 
 
 def _fetch_key(fetches: Any) -> tuple[int, ...]:

@@ -42,7 +42,14 @@ class Waits:
             "MySQLdb": self.install_database,
             "pyodbc": self.install_database,
             "oracledb": self.install_database,
-            "numpy": self.install_numpy,
+            "numpy": self.install_files("load", "loadtxt", "genfromtxt", "fromfile"),
+            "pandas": self.install_files("read_csv", "read_parquet", "read_pickle", "read_json", "read_excel"),
+            "pickle": self.install_files("load"),
+            "json": self.install_files("load"),
+            "shutil": self.install_files("copyfile"),
+            "pathlib": self.install_pathlib,
+            "selectors": self.install_selectors,
+            "threading": self.install_threading,
             "time": self.install_time,
             "os": self.install_os,
         }
@@ -159,14 +166,31 @@ class Waits:
 
         self._patch.replace(module, "connect", self.waiting("database", describe), quiet=True)
 
-    def install_numpy(self, module: Any) -> None:
-        """Instrument reads of whole files."""
+    def install_files(self, *names: str) -> Any:
+        """Return a hook that instruments functions which read whole files."""
 
-        def describe(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[str, int | None]:
-            return str(args[0] if args else kwargs.get("file", "")), getattr(result, "nbytes", None)
+        def hook(module: Any) -> None:
+            for name in names:
+                self._patch.replace(module, name, self.waiting("file", _describe_file), quiet=True)
 
-        for name in ("load", "loadtxt", "genfromtxt"):
-            self._patch.replace(module, name, self.waiting("file", describe), quiet=True)
+        return hook
+
+    def install_pathlib(self, module: Any) -> None:
+        """Instrument `Path.read_bytes` and `Path.read_text`."""
+        for name in ("read_bytes", "read_text"):
+            self._patch.replace(module.Path, name, self.waiting("file", _describe_file), quiet=True)
+
+    def install_selectors(self, module: Any) -> None:
+        """Instrument an event loop that has nothing to do."""
+        for name in ("EpollSelector", "PollSelector", "SelectSelector"):
+            owner = getattr(module, name, None)
+            if owner is not None and "select" in owner.__dict__:
+                self._patch.replace(owner, "select", self.waiting("event_loop", _describe_nothing("event loop")))
+
+    def install_threading(self, module: Any) -> None:
+        """Instrument waiting for other threads: events, queues, futures and joins all come down to these."""
+        self._patch.replace(module.Condition, "wait", self.waiting("lock", _describe_nothing("another thread")))
+        self._patch.replace(module.Thread, "join", self.waiting("lock", _describe_thread))
 
 
 def _record(
@@ -216,3 +240,18 @@ def _describe_child(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) 
 def _describe_database(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[str, int | None]:
     statement = " ".join(str(args[1]).split()) if len(args) > 1 else "statement"
     return statement[:120], None
+
+
+def _describe_file(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[str, int | None]:
+    source = args[0] if args else next(iter(kwargs.values()), "")
+    name = getattr(source, "name", source) if hasattr(source, "read") else source
+    size = len(result) if isinstance(result, (bytes, str)) else getattr(result, "nbytes", None)
+    return str(name), size if isinstance(size, int) else None
+
+
+def _describe_thread(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[str, int | None]:
+    return f"thread {args[0].name}", None
+
+
+def _describe_nothing(target: str) -> Describe:
+    return lambda args, kwargs, result: (target, None)
