@@ -13,5 +13,5 @@ def test_fires_when_functions_dominate_the_load(make):
 
 
 def test_silent_when_weights_dominate(make):
-    load(make, functions=0.4)
+    load(make, functions=0.7)
     assert make.matches("slow_function_library") == []

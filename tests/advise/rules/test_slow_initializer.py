@@ -25,6 +25,11 @@ def test_silent_on_values_that_were_overwritten(make):
     assert make.matches("slow_initializer") == []
 
 
+def test_silent_on_the_variable_that_starts_the_runtime(make):
+    variable(make, initializer="GlorotUniform", spent=0.6, size=512)
+    assert make.matches("slow_initializer") == []
+
+
 def test_silent_on_many_small_variables(make):
     for _ in range(100):
         variable(make, initializer="Zeros", spent=0.01, size=64)

@@ -11,7 +11,7 @@ from glowplug.core.profile import Remedy
 
 SYMPTOM = "Loading a SavedModel goes into rebuilding its functions and objects"
 
-_LEAST_NS = 500_000_000
+_LEAST_NS = 1_000_000_000
 _LEAST_SHARE = 0.3
 
 _CODE = """\

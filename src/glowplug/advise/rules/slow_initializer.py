@@ -15,8 +15,10 @@ _LEAST_NS = 300_000_000
 # What a fast initialiser fills on one core, in bytes a nanosecond (that is, GB a second). Deliberately low: a
 # saving is what remains above it.
 _FAST_BYTES_PER_NS = 0.5
-# Making any variable costs something, and inside a trace much more; that is not the initialiser's doing.
+# Making any variable costs something, inside a trace much more, and the first one starts the runtime: that is not the
+# initialiser's doing. A slow one shows on variables of some size.
 _LEAST_NS_PER_VARIABLE = 50_000_000
+_LEAST_BYTES_PER_VARIABLE = 256 << 10
 
 _CODE = """\
 from glowplug import train
@@ -70,5 +72,6 @@ def _is_slow(span: Span) -> bool:
     """Say whether a variable's values took far longer than its bytes explain."""
     if span.attrs.get("created_in", "eager") != "eager" or span.attrs.get("initializer", "tensor") == "tensor":
         return False
-    fast_ns = int(span.attrs.get("bytes", 0)) / _FAST_BYTES_PER_NS
-    return int(span.attrs.get("initializer_ns", 0)) - fast_ns >= _LEAST_NS_PER_VARIABLE
+    filled_bytes = int(span.attrs.get("bytes", 0))
+    lost_ns = int(span.attrs.get("initializer_ns", 0)) - filled_bytes / _FAST_BYTES_PER_NS
+    return filled_bytes >= _LEAST_BYTES_PER_VARIABLE and lost_ns >= _LEAST_NS_PER_VARIABLE
