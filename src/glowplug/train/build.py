@@ -1,8 +1,8 @@
 """Builds what a step would create while it is traced, so that it is traced once.
 
-TensorFlow traces a function twice when the first trace creates variables. Keras creates the optimizer's slots and the
-state of metrics inside the first step. Here they are built from specifications, before the step is traced, in the
-way Keras builds them for its other backends.
+TensorFlow traces a function twice when the first trace creates variables. Keras creates the optimizer's slots
+and the state of metrics inside the first step. Here they are built from specifications, before the step is
+traced, in the way Keras builds them for its other backends.
 """
 
 from __future__ import annotations
@@ -13,14 +13,20 @@ from .fingerprint.errors import NoKeyError
 
 
 def build_for(model: Any, role: str, data: Any) -> None:
-    """Build the model and, for `train` and `test`, loss, metrics and optimizer; raise `NoKeyError` if it cannot."""
+    """Build the model and, for `train` and `test`, loss, metrics and optimizer; raise `NoKeyError` if it
+    cannot.
+    """
     try:
         _build(model, role, data)
     except NoKeyError:
         raise
-    except Exception as error:  # user code runs here; whatever it raises will be raised again by the step itself
+    except (
+        Exception
+    ) as error:  # user code runs here; whatever it raises will be raised again by the step itself
         reason = str(error).strip().splitlines()
-        raise NoKeyError(f"it cannot be built before its first step ({reason[0] if reason else error!r})") from error
+        raise NoKeyError(
+            f"it cannot be built before its first step ({reason[0] if reason else error!r})"
+        ) from error
 
 
 def _build(model: Any, role: str, data: Any) -> None:
@@ -33,25 +39,29 @@ def _build(model: Any, role: str, data: Any) -> None:
     prediction = _prediction(model, x, unbuilt=unbuilt)
     if role == "predict":
         return
-    _build_metrics_and_loss(model, role, x, y, prediction, sample_weight)
+    _build_metrics_and_loss(model, role, (x, y, prediction), sample_weight)
     if role == "train" and model.optimizer is not None and not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
 
 
-def _build_metrics_and_loss(model: Any, role: str, x: Any, y: Any, prediction: Any, sample_weight: Any) -> None:
+def _build_metrics_and_loss(
+    model: Any, role: str, arguments: tuple[Any, Any, Any], sample_weight: Any
+) -> None:
     from keras.src import backend
 
     metrics, loss = model._compile_metrics, model._compile_loss
     if metrics is not None and not metrics.built:
-        backend.compute_output_spec(model.compute_metrics, x, y, prediction, sample_weight=sample_weight)
+        backend.compute_output_spec(model.compute_metrics, *arguments, sample_weight=sample_weight)
     if loss is not None and not loss.built and _uses_compiled_loss(model, role):
         backend.compute_output_spec(
-            model._compute_loss, x, y, prediction, sample_weight=sample_weight, training=False
+            model._compute_loss, *arguments, sample_weight=sample_weight, training=False
         )
 
 
 def _uses_compiled_loss(model: Any, role: str) -> bool:
-    """A step of the user's own may not use the compiled loss: built without need it would add metrics to the logs."""
+    """A step of the user's own may not use the compiled loss: built without need it would add metrics to the
+    logs.
+    """
     from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
     name = f"{role}_step"
@@ -67,7 +77,7 @@ def _prediction(model: Any, x: Any, *, unbuilt: bool) -> Any:
     from keras.src import backend, tree
     from keras.src.models import Functional, Sequential
 
-    functional = getattr(model, "_functional", None) if isinstance(model, Sequential) else model
+    functional: Any = getattr(model, "_functional", None) if isinstance(model, Sequential) else model
     known = isinstance(functional, Functional) and type(model).call in (Functional.call, Sequential.call)
     if unbuilt or not known:
         return backend.compute_output_spec(model, x, training=False)

@@ -8,7 +8,9 @@ logger = logging.getLogger("glowplug.train")
 
 
 class Notes:
-    """Says each thing once. Where nothing else is configured, Python's logging prints warnings on standard error."""
+    """Says each thing once. Where nothing else is configured, Python's logging prints warnings on standard
+    error.
+    """
 
     def __init__(self) -> None:
         self._said: set[str] = set()

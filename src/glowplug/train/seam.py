@@ -1,7 +1,8 @@
 """Where Keras' trainer is changed: the method that makes the functions of `fit`, `evaluate` and `predict`.
 
-Only a method whose source is known is replaced; with another version of Keras everything stays stock. The known
-method still makes its own functions, and those are what gets traced and what runs when caching does not apply.
+Only a method whose source is known is replaced; with another version of Keras everything stays stock. The
+known method still makes its own functions, and those are what gets traced and what runs when caching does not
+apply.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ def unknown_methods() -> list[str]:
     """Return the methods of the installed Keras whose source is not known."""
     from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
-    return [name for name in KNOWN_SOURCES if source_digest(getattr(TensorFlowTrainer, name)) not in KNOWN_SOURCES[name]]
+    return [
+        name
+        for name in KNOWN_SOURCES
+        if source_digest(getattr(TensorFlowTrainer, name)) not in KNOWN_SOURCES[name]
+    ]
 
 
 def source_digest(function: Any) -> str:
@@ -81,7 +86,9 @@ def make_function(session: Session, stock: Callable[..., Any], model: Any, step_
     on_iterator = cells["multi_step_on_iterator"].cell_contents
     on_data = cells["one_step_on_data"].cell_contents.__wrapped__
     cached_iterator = CachedFunction(on_iterator, ModelStep(model, role, "on an iterator"), session)
-    cached_data = model._autoconvert_optionals(CachedFunction(on_data, ModelStep(model, role, "on data"), session))
+    cached_data = model._autoconvert_optionals(
+        CachedFunction(on_data, ModelStep(model, role, "on data"), session)
+    )
 
     def function(iterator: Any) -> Any:
         import tensorflow as tf
@@ -106,7 +113,9 @@ def make_predict(session: Session, stock: Callable[..., Any], model: Any, force:
     if reason:
         session.notes.warn(f"{type(model).__name__}.predict runs as in stock Keras: {reason}")
         return result
-    model.predict_function = CachedFunction(model.predict_function, ModelStep(model, "predict", "on data"), session)
+    model.predict_function = CachedFunction(
+        model.predict_function, ModelStep(model, "predict", "on data"), session
+    )
     return result
 
 

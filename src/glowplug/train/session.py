@@ -1,4 +1,6 @@
-"""The state between `enable()` and `disable()`: where traces are kept, what happened, and what was said about it."""
+"""The state between `enable()` and `disable()`: where traces are kept, what happened, and what was said about
+it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,6 @@ from .trace.cabinet import Cabinet
 from .trace.cached import Subject
 from .trace.entry import Entry
 from .trace.key import ANY_SEED, Key, from_texts, joined
-from .trace.restore import Library
 from .trace.shelf import Shelf
 
 _SHOWN_CHANGES = 3
@@ -27,7 +28,6 @@ class Session:
         self.active = True
         self.verify = verify
         self.notes = notes
-        self.library = Library()
         self.counts: Counter[str] = Counter()
         self.cabinet = Cabinet(shelf, notes, max_bytes)
         self._used: set[str] = set()
@@ -55,6 +55,7 @@ class Session:
         key: Key,
         plan: Mapping[str, Any],
         blobs: Mapping[str, bytes],
+        *,
         seeded: bool,
         reason: list[str],
     ) -> None:
@@ -74,7 +75,9 @@ class Session:
         self.counts["stored"] += 1
 
     def missed(self, subject: Subject, key: Key) -> list[str]:
-        """Explain why nothing was found, aloud if a trace of an earlier run came near; return the explanation."""
+        """Explain why nothing was found, aloud if a trace of an earlier run came near; return the
+        explanation.
+        """
         nearest, differences = self.cabinet.why_not(key, subject.kind)
         found = [str(change) for change in differences]
         if found and nearest not in self._used:

@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 from glowplug.core.errors import StorageError
@@ -31,9 +32,9 @@ def enable(
 ) -> None:
     """Keep the traces of Keras' steps and of `train.function`, so that the next run starts without tracing.
 
-    `cache_dir` defaults to `GLOWPLUG_CACHE_DIR` or the user's cache folder; it must belong to this user alone.
-    `verify` traces all the same and compares: use it to check a program, not to make it fast. Calling it again
-    replaces the settings.
+    `cache_dir` defaults to `GLOWPLUG_CACHE_DIR` or the user's cache folder; it must belong to this user
+    alone. `verify` traces all the same and compares: use it to check a program, not to make it fast. Calling
+    it again replaces the settings.
     """
     disable()
     directory = default_directory() if cache_dir is None else Path(cache_dir)
@@ -98,22 +99,24 @@ def _patch_keras(session: Session) -> None:
         return
     unknown = seam.unknown_methods()
     if unknown:
-        session.notes.warn(f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps")
+        session.notes.warn(
+            f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps"
+        )
         return
     _Current.patch = seam.Patch(session)
     _Current.patch.apply()
 
 
 def _import_quickly() -> None:
-    """Import Keras and TensorFlow. Nothing they make is garbage, so collecting it is put off, then left out."""
+    """Import Keras and TensorFlow. Nothing they make is garbage, so collecting it is put off, then
+    left out.
+    """
     if "tensorflow" in sys.modules or not gc.isenabled():
-        import keras  # noqa: F401
-
+        import_module("keras")
         return
     gc.disable()
     try:
-        import keras  # noqa: F401
-        import tensorflow  # noqa: F401, ICN001
+        import_module("keras")
     finally:
         gc.enable()
     gc.freeze()

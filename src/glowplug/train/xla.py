@@ -1,7 +1,8 @@
-"""XLA: keep what it compiles, so that the next process does not compile it again, and say when it does not pay.
+"""XLA: keep what it compiles, so that the next process does not compile it again, and say when it does not
+pay.
 
-TensorFlow reads `TF_XLA_FLAGS` once, when XLA is first used, so the flag is set before anything runs. It is a flag of
-TensorFlow without documentation; if a version does not know it, XLA ignores it.
+TensorFlow reads `TF_XLA_FLAGS` once, when XLA is first used, so the flag is set before anything runs. It is a
+flag of TensorFlow without documentation; if a version does not know it, XLA ignores it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ _MARK = "glowplug-xla"
 
 
 def enable_persistent_cache(directory: Path) -> bool:
-    """Point XLA at a folder for its compiled code; leave it alone if the user has chosen one. Say if it was set."""
+    """Point XLA at a folder for its compiled code; leave it alone if the user has chosen one. Say if it was
+    set.
+    """
     flags = os.environ.get("TF_XLA_FLAGS", "")
     if _FLAG in flags:
         return False

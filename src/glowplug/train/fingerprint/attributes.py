@@ -1,9 +1,10 @@
 """Which attributes of an object a trace can depend on.
 
-The answer is: all of `__dict__` and all slots, but for the ones listed here. Each list belongs to one base class of
-Keras or TensorFlow and holds for its subclasses, custom ones too, because the names are the base class's own. The
-reason is one of three: the attribute is bookkeeping that is never read while a step is traced, it is derived from
-something that is in the key, or it is an automatic name. Names of metrics stay: they become keys of the logs.
+The answer is: all of `__dict__` and all slots, but for the ones listed here. Each list belongs to one base
+class of Keras or TensorFlow and holds for its subclasses, custom ones too, because the names are the base
+class's own. The reason is one of three: the attribute is bookkeeping that is never read while a step is
+traced, it is derived from something that is in the key, or it is an automatic name. Names of metrics stay:
+they become keys of the logs.
 """
 
 from __future__ import annotations
@@ -79,12 +80,13 @@ _ARGUMENTS = {"_flat_arguments", "_single_positional_tensor", "keras_tensors"}
 
 def attributes_of(value: object) -> dict[str, Any]:
     """Return the attributes of an object that belong in a key, by name."""
+    kind: Any = type(value)
     found = dict(getattr(value, "__dict__", {}))
-    for base in type(value).__mro__:
+    for base in kind.__mro__:
         for name in _slots(base):
             with contextlib.suppress(AttributeError):
                 found[name] = object.__getattribute__(value, name)
-    for name in _ignored_by(type(value)):
+    for name in _ignored_by(kind):
         found.pop(name, None)
     if type(found.get("history")).__module__.startswith("keras."):
         found.pop("history")  # the callback that `fit` leaves on a model
@@ -94,7 +96,10 @@ def attributes_of(value: object) -> dict[str, Any]:
 def _slots(base: type[Any]) -> list[str]:
     slots = base.__dict__.get("__slots__", ())
     names = [slots] if isinstance(slots, str) else list(slots)
-    mangled = [f"_{base.__name__.lstrip('_')}{n}" if n.startswith("__") and not n.endswith("__") else n for n in names]
+    mangled = [
+        f"_{base.__name__.lstrip('_')}{n}" if n.startswith("__") and not n.endswith("__") else n
+        for n in names
+    ]
     return [name for name in mangled if name not in ("__dict__", "__weakref__")]
 
 
@@ -114,7 +119,7 @@ def _is_keras(value: object) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _ignored_by(kind: type[Any]) -> frozenset[str]:
+def _ignored_by(kind: Any) -> frozenset[str]:
     return frozenset().union(*(names for base, names in _table() if issubclass(kind, base)))
 
 

@@ -1,7 +1,8 @@
 """Hashes code by value: functions, methods, classes and what they reach.
 
-Stock code is a name, since its version is in every key. Custom code is its bytecode and constants, its defaults, its
-closure and every global it reads. Line numbers, file names, comments and doc strings do not count.
+Stock code is a name, since its version is in every key. Custom code is its bytecode and constants, its
+defaults, its closure and every global it reads. Line numbers, file names, comments and doc strings do not
+count.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ _NOT_HASHED = frozenset(
 
 
 class CodeReader:
-    """The part of a walk that deals with code. `custom` turns true once anything that is not stock was reached."""
+    """The part of a walk that deals with code. `custom` turns true once anything that is not stock was
+    reached.
+    """
 
     def __init__(self, walker: Walker) -> None:
         self._walker = walker
@@ -100,7 +103,9 @@ class CodeReader:
         construction = function.__name__ in CONSTRUCTION
         if not construction:
             self.reads_names = self.reads_names or bool(uses.names & NAME_READERS)
-            self.reads_initializers = self.reads_initializers or any("initializer" in name for name in uses.names)
+            self.reads_initializers = self.reads_initializers or any(
+                "initializer" in name for name in uses.names
+            )
         self._visit_globals(function, uses, path, lenient=construction)
 
     def _visit_closure(self, function: types.FunctionType, path: str) -> None:
@@ -228,7 +233,12 @@ class CodeReader:
             self._emit("annotation", repr(value))
         elif _is_tf_function(value):
             self._emit("tf.function")
-            options = (value._autograph, value._jit_compile, value._reduce_retracing, repr(value.input_signature))
+            options = (
+                value._autograph,
+                value._jit_compile,
+                value._reduce_retracing,
+                repr(value.input_signature),
+            )
             visit(list(options), f"{path} options")
             visit(value.python_function, path)
         else:

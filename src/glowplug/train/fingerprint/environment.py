@@ -1,4 +1,6 @@
-"""The part of a key that is the same for every function of a process: versions, processor, settings, environment."""
+"""The part of a key that is the same for every function of a process: versions, processor, settings,
+environment.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def environment_values() -> dict[str, dict[str, str]]:
 
 def environment_variables() -> dict[str, str]:
     """Return the variables that TensorFlow, XLA or Keras may read, without what Glowplug itself added."""
-    from ..xla import without_own_flags
+    from glowplug.train.xla import without_own_flags
 
     found = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
     if "TF_XLA_FLAGS" in found:
@@ -88,9 +90,12 @@ def _tensorflow_settings() -> dict[str, str]:
         "determinism": framework_config.is_op_determinism_enabled(),
         "tensor_float_32": tf.config.experimental.tensor_float_32_execution_enabled(),
         "soft_placement": tf.config.get_soft_device_placement(),
-        "numpy_behavior": (ops.get_dtype_conversion_mode(), ops._numpy_style_slicing, np_dtypes.is_prefer_float32()),
+        "numpy_behavior": (
+            ops.get_dtype_conversion_mode(),
+            ops._numpy_style_slicing,
+            np_dtypes.is_prefer_float32(),
+        ),
         "device": current.device_name or "",
         "devices": ", ".join(sorted(device.name for device in tf.config.list_logical_devices())),
     }
     return {f"tensorflow {name}": str(value) for name, value in found.items()}
-

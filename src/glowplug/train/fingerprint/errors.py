@@ -1,4 +1,6 @@
-"""Why something has no key. Never leaves `train`: whoever asks for a key traces as usual and shows the reason."""
+"""Why something has no key. Never leaves `train`: whoever asks for a key traces as usual and shows the
+reason.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Reads bytecode: which globals, module attributes and imports a function uses, and whether it looks outside.
 
-A function that reads the clock, random numbers, files or the environment while it is traced gives another graph each
-time; it must never be restored from a key that cannot see those. What only runs while objects are constructed is
-exempt: its effect is in the objects, and those are hashed.
+A function that reads the clock, random numbers, files or the environment while it is traced gives another
+graph each time; it must never be restored from a key that cannot see those. What only runs while objects are
+constructed is exempt: its effect is in the objects, and those are hashed.
 """
 
 from __future__ import annotations
@@ -76,11 +76,34 @@ IMPURE_MODULES = frozenset(
     }
 )
 IMPURE_BUILTINS = frozenset(
-    {"open", "input", "id", "hash", "eval", "exec", "compile", "globals", "locals", "__import__", "breakpoint"}
+    {
+        "open",
+        "input",
+        "id",
+        "hash",
+        "eval",
+        "exec",
+        "compile",
+        "globals",
+        "locals",
+        "__import__",
+        "breakpoint",
+    }
 )
 # Attributes through which code can see the automatic names that a key leaves out.
 NAME_READERS = frozenset(
-    {"name", "names", "path", "_name", "_path", "get_layer", "output_names", "input_names", "__dict__", "vars"}
+    {
+        "name",
+        "names",
+        "path",
+        "_name",
+        "_path",
+        "get_layer",
+        "output_names",
+        "input_names",
+        "__dict__",
+        "vars",
+    }
     | {"metrics_names", "__getattribute__", "get_config", "repr", "str"}
 )
 
@@ -89,8 +112,8 @@ NAME_READERS = frozenset(
 class Uses:
     """What one code object, nested ones included, reads from outside itself.
 
-    `chains` are dotted reads that start at a global: `("np", "pi")`. `imports` are `(module, level)`. `names` are all
-    attribute and method names.
+    `chains` are dotted reads that start at a global: `("np", "pi")`. `imports` are `(module, level)`. `names`
+    are all attribute and method names.
     """
 
     chains: tuple[tuple[str, ...], ...]
@@ -110,7 +133,9 @@ def uses_of(code: types.CodeType) -> Uses:
     return Uses(tuple(chains), tuple(imports), frozenset(names))
 
 
-def _scan(code: types.CodeType, chains: dict[tuple[str, ...], None], imports: dict[tuple[str, int], None]) -> None:
+def _scan(
+    code: types.CodeType, chains: dict[tuple[str, ...], None], imports: dict[tuple[str, int], None]
+) -> None:
     chain: tuple[str, ...] = ()
     constants: list[object] = []
     for instruction in dis.get_instructions(code):
@@ -125,7 +150,7 @@ def _scan(code: types.CodeType, chains: dict[tuple[str, ...], None], imports: di
             chain = ()
         if name in ("LOAD_GLOBAL", "LOAD_NAME"):
             chain = (instruction.argval,)
-        elif name == "LOAD_CONST" or name == "LOAD_SMALL_INT":
+        elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
             constants.append(instruction.argval)
         elif name == "IMPORT_NAME":
             level = next((c for c in constants[-2:] if isinstance(c, int)), 0)

@@ -1,4 +1,5 @@
-"""A digest over a stream of tagged, length-prefixed tokens, in named components, with a readable trail of its leaves.
+"""A digest over a stream of tagged, length-prefixed tokens, in named components, with a readable trail of its
+leaves.
 
 The trail is what explains a miss: two keys that differ in a component differ in at least one of its leaves.
 """

@@ -1,8 +1,8 @@
 """Which code is stock: the standard library, numpy, TensorFlow, Keras and Glowplug itself.
 
-Stock code is identified by its version, which is part of every key. All other code is hashed by value. A stock
-package whose functions were replaced at run time counts as changed only where it was replaced: `foreign_functions`
-finds those places.
+Stock code is identified by its version, which is part of every key. All other code is hashed by value. A
+stock package whose functions were replaced at run time counts as changed only where it was replaced:
+`foreign_functions` finds those places.
 """
 
 from __future__ import annotations
@@ -15,7 +15,19 @@ from functools import lru_cache
 from pathlib import Path
 
 PACKAGES = frozenset(
-    {"tensorflow", "keras", "numpy", "glowplug", "ml_dtypes", "optree", "absl", "google", "wrapt", "h5py", "namex"}
+    {
+        "tensorflow",
+        "keras",
+        "numpy",
+        "glowplug",
+        "ml_dtypes",
+        "optree",
+        "absl",
+        "google",
+        "wrapt",
+        "h5py",
+        "namex",
+    }
     | {"packaging", "typing_extensions", "flatbuffers", "six", "opt_einsum", "gast"}
 )
 
@@ -59,8 +71,8 @@ def is_stock_module(module: str | None) -> bool:
 def is_stock_file(filename: str) -> bool:
     """Whether a code object's file lies in a stock package or the standard library."""
     if filename.startswith("<"):
-        # `<frozen importlib>`, and what the standard library compiles at run time: `<string>` for namedtuples,
-        # `<__array_function__ internals>` for numpy. Whoever asks also checks the module.
+        # `<frozen importlib>`, and what the standard library compiles while it runs: `<string>` for named
+        # tuples, `<__array_function__ internals>` for numpy. Whoever asks also checks the module.
         return True
     if filename.startswith(_package_folders()):
         return True
@@ -74,7 +86,9 @@ def is_stock_function(function: types.FunctionType) -> bool:
 
 
 def foreign_functions(package: str) -> Iterator[tuple[str, types.FunctionType]]:
-    """Yield `(place, function)` for every module attribute of `package` that holds a function from elsewhere."""
+    """Yield `(place, function)` for every module attribute of `package` that holds a function from
+    elsewhere.
+    """
     for module_name, module in list(sys.modules.items()):
         if root_of(module_name) != package or not isinstance(module, types.ModuleType):
             continue

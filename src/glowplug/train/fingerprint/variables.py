@@ -1,4 +1,6 @@
-"""Variables, Keras' and TensorFlow's: what a key says of them, and the handle a restored graph is bound to."""
+"""Variables, Keras' and TensorFlow's: what a key says of them, and the handle a restored graph is
+bound to.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Walks everything a step can reach and turns it into a key, by value and by shape of the object graph.
 
-Objects are numbered in the order they are met, and met again only by number, so that two object graphs have the same
-key exactly when they are isomorphic: the n-th variable of the one plays the part of the n-th variable of the other.
-That is what binds a restored graph to its variables. Values of variables are not part of the key.
+Objects are numbered in the order they are met, and met again only by number, so that two object graphs have
+the same key exactly when they are isomorphic: the n-th variable of the one plays the part of the n-th
+variable of the other. That is what binds a restored graph to its variables. Values of variables are not part
+of the key.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Walker:
         self._kept: list[object] = []  # an id is unique only while its object lives
 
     def visit(self, value: object, path: str) -> None:
-        """Add `value`, which was reached as `path`, to the key; raise `NoKeyError` if it has no value to hash."""
+        """Add `value`, which was reached as `path`, to the key; raise `NoKeyError` if it has no value to
+        hash.
+        """
         text = leaf_text(value)
         if text is not None:
             self.stream.leaf(path, type(value).__name__, text)
@@ -133,7 +136,7 @@ class Walker:
 
     def _visit_object(self, value: Any, path: str) -> None:
         symbolic, initializer = _leaf_like_types()
-        kind = type(value)
+        kind: Any = type(value)
         if isinstance(value, symbolic):
             self.stream.leaf(path, "tensor", f"{value.dtype}{value.shape} {value.sparse} {value.ragged}")
         elif isinstance(value, initializer) and is_stock_module(kind.__module__):
@@ -149,9 +152,11 @@ class Walker:
             finally:
                 self.stream.enter(previous)
 
-    def _visit_state(self, value: Any, kind: type[Any], path: str) -> None:
+    def _visit_state(self, value: Any, kind: Any, path: str) -> None:
         if _has_hidden_state(kind):
-            raise NoKeyError(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be hashed by value")
+            raise NoKeyError(
+                f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be hashed by value"
+            )
         self.stream.emit("object", kind.__qualname__.encode())
         if isinstance(value, _PRIMITIVES):
             base = next(each for each in _PRIMITIVES if isinstance(value, each))
@@ -170,7 +175,7 @@ class Walker:
 
 
 @lru_cache(maxsize=4096)
-def _has_hidden_state(kind: type[Any]) -> bool:
+def _has_hidden_state(kind: Any) -> bool:
     """Whether instances keep something in C, where a walk cannot see it."""
     if any("pybind11" in type(base).__name__ for base in kind.__mro__):
         return True
@@ -184,7 +189,7 @@ def _has_hidden_state(kind: type[Any]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _component_of(kind: type[Any]) -> str | None:
+def _component_of(kind: Any) -> str | None:
     from keras.src.layers.layer import Layer
     from keras.src.losses.loss import Loss
     from keras.src.metrics.metric import Metric

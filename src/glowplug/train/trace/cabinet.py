@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from glowplug.core.errors import StorageError
+from glowplug.train.notes import Notes
 
-from ..notes import Notes
 from . import entry as entry_format
 from .entry import DamagedEntryError, Entry, Header
 from .key import Change, Key, changes
@@ -50,7 +50,9 @@ class Cabinet:
         self._remember(digest, entry)
         return entry
 
-    def keep(self, key: Key, info: Mapping[str, Any], plan: Mapping[str, Any], blobs: Mapping[str, bytes]) -> None:
+    def keep(
+        self, key: Key, info: Mapping[str, Any], plan: Mapping[str, Any], blobs: Mapping[str, bytes]
+    ) -> None:
         """Keep a trace. When the shelf cannot take it, this process still can."""
         data = entry_format.encode(key, info, plan, blobs)
         self._remember(key.digest, entry_format.decode(data))
@@ -70,11 +72,15 @@ class Cabinet:
             self._notes.warn(str(error))
 
     def why_not(self, key: Key, function: str) -> tuple[str, list[Change]]:
-        """Return the name of the nearest trace of the same kind of function and what differs from it, if any."""
+        """Return the name of the nearest trace of the same kind of function and what differs from
+        it, if any.
+        """
         nearest, agreement = None, -1
         for item, header in headers(self.shelf, limit=_NEAREST_OF):
             if header.info.get("function") == function:
-                equal = sum(header.key.components.get(name) == value for name, value in key.components.items())
+                equal = sum(
+                    header.key.components.get(name) == value for name, value in key.components.items()
+                )
                 if equal > agreement:
                     nearest, agreement = item.name, equal
         if nearest is None:

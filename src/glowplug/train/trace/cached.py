@@ -1,8 +1,8 @@
 """A `tf.function` whose traces outlive the process.
 
-The first call with a new kind of arguments makes a key. A stored trace with that key is bound to the variables and
-run. Otherwise the function is traced once, run, and the graph that the runtime made of it is stored. Every later
-call goes straight to what the first one found.
+The first call with a new kind of arguments makes a key. A stored trace with that key is bound to the
+variables and run. Otherwise the function is traced once, run, and the graph that the runtime made of it is
+stored. Every later call goes straight to what the first one found.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..fingerprint.errors import NoKeyError
-from ..fingerprint.walker import Walker
+from glowplug.train.fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.walker import Walker
+
 from . import collect, portable, signature, structure
 from .entry import Entry
 from .key import Key
-from .restore import DoesNotFitError, RestoredFunction, capture_plan, function_prefix
+from .restore import DoesNotFitError, RestoredFunction, add_functions, capture_plan
 from .same import same_trace
 from .signature import Call
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from glowplug.train.session import Session
 
 
 class Subject(Protocol):
@@ -59,6 +60,7 @@ class CachedFunction:
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function: restored, traced before, or traced now."""
         if not self._session.active or not _plain_eager():
             return self._function(*args, **kwargs)
         call = signature.call_of(self._function, args, kwargs)
@@ -93,8 +95,7 @@ class CachedFunction:
             return self._trace(call, layout, walker, key, expected=entry)
         tensors = call.tensors()
         try:
-            name = self._session.library.add(entry)
-            restored = RestoredFunction(name, entry, walker.variables)
+            restored = RestoredFunction(add_functions(entry), entry, walker.variables)
             if not signature.fits(call, restored.traced):
                 raise DoesNotFitError("its arguments have other shapes")
             result = restored.first_call(tensors)
@@ -111,6 +112,7 @@ class CachedFunction:
         layout: str,
         walker: Walker | None = None,
         key: Key | None = None,
+        *,
         expected: Entry | None = None,
         reason: list[str] | None = None,
     ) -> Any:
@@ -126,26 +128,29 @@ class CachedFunction:
             result = run(tensors)
         try:
             graph = concrete.graph.as_graph_def()
-            plan, blobs = _stored_form(concrete, walker, key, collected, traced)
+            plan, blobs = _stored_form(concrete, walker, collected, traced)
             blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
             if expected is None:
-                self._session.keep(self._subject, key, plan, blobs, _seeded(graph), reason or [])
+                self._session.keep(
+                    self._subject, key, plan, blobs, seeded=_seeded(graph), reason=reason or []
+                )
             else:
-                self._session.verified(self._subject, key, same_trace(expected.blobs["trace"], blobs["trace"]))
+                self._session.verified(
+                    self._subject, key, same_trace(expected.blobs["trace"], blobs["trace"])
+                )
         except NoKeyError as error:
             self._session.refused(self._subject, error.reason)
         return result
 
 
 def _stored_form(
-    concrete: Any, walker: Walker, key: Key, collected: collect.Collected, traced: list[list[Any]]
+    concrete: Any, walker: Walker, collected: collect.Collected, traced: list[list[Any]]
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     captures, constants = capture_plan(concrete, walker.variables)
     graph = collect.graph_of(collected, concrete)
-    name = function_prefix(key.digest)
-    functions = portable.to_functions(graph, concrete, name)
+    functions = portable.to_functions(graph, concrete)
     plan = {
-        "name": name,
+        "name": functions[-1].signature.name,
         "functions": len(functions),
         "results": len(concrete.outputs),
         "captures": captures,

@@ -1,9 +1,9 @@
 """Gets the graph that TensorFlow's runtime really executes: after placement, inlining and Grappler.
 
-Optimising ahead of time is not the same. `tf_optimizer.OptimizeGraph` does not know the shapes of the variables
-behind the resource arguments, nor which outputs are control outputs of a function, and so it rewrites differently
-from the runtime: results that differ in the last digits. Collecting the runtime's own graph during the first step
-gives the very graph of that step, and Grappler runs once instead of twice.
+Optimising ahead of time is not the same. `tf_optimizer.OptimizeGraph` does not know the shapes of the
+variables behind the resource arguments, nor which outputs are control outputs of a function, and so it
+rewrites differently from the runtime: results that differ in the last digits. Collecting the runtime's own
+graph during the first step gives the very graph of that step, and Grappler runs once instead of twice.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ..fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.errors import NoKeyError
 
 
 class Collected:
-    """Filled when the block that collects ends: the optimised graphs of all functions that ran first in it."""
+    """Filled when the block that collects ends: the optimised graphs of all functions that ran
+    first in it.
+    """
 
     def __init__(self) -> None:
         self.graphs: list[Any] = []

@@ -5,11 +5,11 @@
     header    JSON: what the entry is for, the components of its key, how to run it, and `blobs`:
               [[name, offset, size], ...] within the body
     32 bytes  SHA-256 of the header
-    body      the blobs, one after the other; their SHA-256 is in the header. `leaves` is deflated JSON, the readable
-              values behind the key; the others are functions and constants
+    body      the blobs, one after the other; their SHA-256 is in the header. `leaves` is deflated JSON, the
+              readable values behind the key; the others are functions and constants
 
-A reader believes nothing that it has not checked, and every way of being wrong is one error, `DamagedEntryError`:
-whoever reads a damaged entry ignores it, says so, and traces as usual.
+A reader believes nothing that it has not checked, and every way of being wrong is one error,
+`DamagedEntryError`: whoever reads a damaged entry ignores it, says so, and traces as usual.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One stored trace. `plan` says how to run it (JSON values only); `blobs` are the graph's functions and constants."""
+    """One stored trace. `plan` says how to run it (JSON values only); `blobs` are the graph's functions and
+    constants.
+    """
 
     header: Header
     plan: Mapping[str, Any]
@@ -95,7 +97,9 @@ def decode(data: bytes) -> Entry:
         raise DamagedEntryError("the body is not the one that was written")
     blobs = {}
     for name, offset, size in document["blobs"]:
-        if not (isinstance(offset, int) and isinstance(size, int) and 0 <= offset <= offset + size <= len(body)):
+        if not (
+            isinstance(offset, int) and isinstance(size, int) and 0 <= offset <= offset + size <= len(body)
+        ):
             raise DamagedEntryError(f"the blob {name!r} reaches past the end")
         blobs[name] = bytes(body[offset : offset + size])
     return Entry(_header(document), document["plan"], blobs)

@@ -6,7 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-ANY_SEED = "any"  # the value of the component `seed` where no random operation took its seed from the global one
+ANY_SEED = (
+    "any"  # the value of the component `seed` where no random operation took its seed from the global one
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,9 @@ def text_digest(text: str) -> str:
 def from_texts(values: Mapping[str, Mapping[str, str]]) -> Key:
     """Return a key whose components are given as readable values by path."""
     components = {
-        name: text_digest("\0".join(f"{len(path)} {path}{len(text)} {text}" for path, text in sorted(leaves.items())))
+        name: text_digest(
+            "\0".join(f"{len(path)} {path}{len(text)} {text}" for path, text in sorted(leaves.items()))
+        )
         for name, leaves in values.items()
     }
     return Key(components, values)
@@ -73,7 +77,9 @@ class Change:
 
 
 def changes(before: Key, after: Key) -> list[Change]:
-    """Return what differs, the values that a person can read first; a component is named even if none is known."""
+    """Return what differs, the values that a person can read first; a component is named even if none is
+    known.
+    """
     found: list[Change] = []
     unexplained: list[Change] = []
     for name in sorted(before.components.keys() | after.components.keys()):
@@ -90,5 +96,5 @@ def changes(before: Key, after: Key) -> list[Change]:
         found += differing
         if not differing:
             unexplained.append(Change(name, "", "", ""))
-    # Numbers of objects shift when something earlier changes: a component without a differing value only follows.
+    # Numbers of objects shift when something earlier changes: a component without a differing value follows.
     return found or unexplained

@@ -1,7 +1,8 @@
 """Turns an optimised graph into functions that another process can add to its eager context.
 
-A graph refers to outputs by number, a function by name; the functions a graph calls carry names that mean something
-else in the next process, so they are renamed after the key. What cannot live in another process is refused.
+A graph refers to outputs by number, a function by name; the functions a graph calls carry names that mean
+something else in the next process, so they are renamed after the graph's content. What cannot live in another
+process is refused.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..fingerprint.errors import NoKeyError
+from glowplug.core.digest import sha256
+from glowplug.train.fingerprint.errors import NoKeyError
 
 # They call back into Python through a token of this process.
 _PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
@@ -17,8 +19,9 @@ _DROPPED_ATTRIBUTES = ("_XlaHasReferenceVars", "_user_specified_name")
 _FUNCTION_EDGES = ("_Arg", "_Retval", "_DeviceArg", "_DeviceRetval")
 
 
-def to_functions(graph: Any, concrete: Any, prefix: str) -> list[Any]:
-    """Return the functions of `graph`, the one to call last, all named after `prefix`."""
+def to_functions(graph: Any, concrete: Any) -> list[Any]:
+    """Return the functions of `graph`, the one to call last, all named after the content of the graph."""
+    prefix = f"glowplug_{sha256(graph.SerializeToString(deterministic=True))[:32]}"
     names = {each.signature.name: f"{prefix}_{index}" for index, each in enumerate(graph.library.function)}
     library = [_renamed(each, names) for each in graph.library.function]
     signatures = {each.signature.name: each.signature for each in library}
@@ -29,7 +32,9 @@ def to_functions(graph: Any, concrete: Any, prefix: str) -> list[Any]:
     return [*library, main]
 
 
-def _main(graph: Any, concrete: Any, name: str, names: Mapping[str, str], signatures: Mapping[str, Any]) -> Any:
+def _main(
+    graph: Any, concrete: Any, name: str, names: Mapping[str, str], signatures: Mapping[str, Any]
+) -> Any:
     from tensorflow.core.framework import function_pb2
 
     function = function_pb2.FunctionDef()
@@ -67,7 +72,10 @@ def _main(graph: Any, concrete: Any, name: str, names: Mapping[str, str], signat
 
 
 def _references(
-    nodes: Iterable[Any], arguments: Mapping[str, str], signatures: Mapping[str, Any], names: Mapping[str, str]
+    nodes: Iterable[Any],
+    arguments: Mapping[str, str],
+    signatures: Mapping[str, Any],
+    names: Mapping[str, str],
 ) -> Callable[[str], str]:
     ports = {node.name: _output_names(node, signatures, names) for node in nodes}
 

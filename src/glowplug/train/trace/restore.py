@@ -1,11 +1,14 @@
-"""Runs a stored trace: its functions are added to the eager context and called by name with this model's variables."""
+"""Runs a stored trace: its functions are added to the eager context and called by name with this model's
+variables.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..fingerprint.variables import resource_of, variable_spec
+from glowplug.train.fingerprint.variables import resource_of, variable_spec
+
 from . import structure
 from .entry import Entry
 
@@ -14,36 +17,28 @@ class DoesNotFitError(Exception):
     """A stored trace cannot be used for this call; it is traced as usual."""
 
 
-class Library:
-    """The functions that were added to this process' eager context."""
+def add_functions(entry: Entry) -> str:
+    """Add the functions of an entry to the eager context and return the name of the one to call.
 
-    def __init__(self) -> None:
-        self._present: set[str] = set()
+    Names follow from the content of the graph, so a name that is there already is the same function.
+    """
+    from tensorflow.python import pywrap_tfe
+    from tensorflow.python.eager import context
 
-    def add(self, entry: Entry) -> str:
-        """Add the functions of an entry, once, and return the name of the one to call."""
-        from tensorflow.python import pywrap_tfe
-        from tensorflow.python.eager import context
-
-        current = context.context()
-        current.ensure_initialized()
-        name = str(entry.plan["name"])
-        if name in self._present and current.has_function(name):
-            return name
+    current = context.context()
+    current.ensure_initialized()
+    name = str(entry.plan["name"])
+    if not current.has_function(name):
         for number in range(entry.plan["functions"]):
             raw = entry.blobs[f"function {number}"]
             pywrap_tfe.TFE_ContextAddFunctionDef(current._handle, raw, len(raw))
-        self._present.add(name)
-        return name
-
-
-def function_prefix(digest: str) -> str:
-    """Return a name for the function of a new entry; no function of the user's can have it."""
-    return f"glowplug_{digest[:32]}"
+    return name
 
 
 class RestoredFunction:
-    """A stored trace, bound to variables. Called with the flat tensors of a call, it returns what the step returns."""
+    """A stored trace, bound to variables. Called with the flat tensors of a call, it returns what the step
+    returns.
+    """
 
     def __init__(self, name: str, entry: Entry, variables: Sequence[Any]) -> None:
         from tensorflow.python.eager import context
@@ -71,7 +66,9 @@ class RestoredFunction:
         return structure.pack(self._structure, iter(outputs))
 
     def first_call(self, tensors: list[Any]) -> Any:
-        """Run the step for the first time in this process; a graph that TensorFlow cannot build does not fit."""
+        """Run the step for the first time in this process; a graph that TensorFlow cannot build
+        does not fit.
+        """
         import tensorflow as tf
 
         try:
@@ -81,8 +78,10 @@ class RestoredFunction:
 
 
 def capture_plan(concrete: Any, variables: Sequence[Any]) -> tuple[list[Any], dict[str, bytes]]:
-    """Say where each capture of a traced function comes from: a variable by number, or a constant by value."""
-    from ..fingerprint.errors import NoKeyError
+    """Say where each capture of a traced function comes from: a variable by number, or a constant
+    by value.
+    """
+    from glowplug.train.fingerprint.errors import NoKeyError
 
     if concrete.graph.deferred_external_captures:
         raise NoKeyError("it captures values at call time")
@@ -123,7 +122,9 @@ def _attributes() -> tuple[Any, ...]:
 
     options = context.context().function_call_options
     config = config_pb2.ConfigProto.FromString(options.config_proto_serialized)
-    config.graph_options.rewrite_options.disable_meta_optimizer = True  # the graph is Grappler's result already
+    config.graph_options.rewrite_options.disable_meta_optimizer = (
+        True  # the graph is Grappler's result already
+    )
     return ("executor_type", options.executor_type or "", "config_proto", config.SerializeToString())
 
 

@@ -1,7 +1,8 @@
 """Where entries are kept: a small interface, a directory that only its owner can touch, and memory.
 
-An entry is code that will run in this process. So a directory is used only if this user owns it and nobody else can
-write to it or read it, and the same is asked of each file. Nothing here knows what an entry contains.
+An entry is code that will run in this process. So a directory is used only if this user owns it and nobody
+else can write to it or read it, and the same is asked of each file. Nothing here knows what an entry
+contains.
 """
 
 from __future__ import annotations
@@ -100,7 +101,9 @@ class DirectoryShelf:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StorageError("a trace cannot be read", seen=f"{self._place(name)} ({error.strerror})") from error
+            raise StorageError(
+                "a trace cannot be read", seen=f"{self._place(name)} ({error.strerror})"
+            ) from error
         with os.fdopen(descriptor, "rb") as stream:
             self._check(os.fstat(descriptor), self._place(name), stat.S_ISREG)
             return stream.read(-1 if limit is None else limit)
@@ -134,7 +137,9 @@ class DirectoryShelf:
         try:
             self._place(name).unlink(missing_ok=True)
         except OSError as error:
-            raise StorageError("a trace cannot be removed", seen=f"{self._place(name)} ({error.strerror})") from error
+            raise StorageError(
+                "a trace cannot be removed", seen=f"{self._place(name)} ({error.strerror})"
+            ) from error
 
     def _place(self, name: str) -> Path:
         if not name.isalnum():
@@ -144,7 +149,9 @@ class DirectoryShelf:
     @staticmethod
     def _check(info: os.stat_result, place: Path, expected: object) -> None:
         if not expected(info.st_mode):  # type: ignore[operator]
-            raise StorageError("not what the trace cache keeps", seen=f"{place} ({stat.filemode(info.st_mode)})")
+            raise StorageError(
+                "not what the trace cache keeps", seen=f"{place} ({stat.filemode(info.st_mode)})"
+            )
         if info.st_uid != os.geteuid() or info.st_mode & 0o077:
             raise StorageError(
                 "the trace cache holds code, and others can reach this one",
@@ -163,7 +170,9 @@ class DirectoryShelf:
 
 
 def default_directory() -> Path:
-    """Return where traces are kept when nobody says: below `GLOWPLUG_CACHE_DIR` or the user's cache folder."""
+    """Return where traces are kept when nobody says: below `GLOWPLUG_CACHE_DIR` or the user's cache
+    folder.
+    """
     chosen = os.environ.get("GLOWPLUG_CACHE_DIR")
     if chosen:
         return Path(chosen) / "traces"

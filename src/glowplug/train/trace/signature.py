@@ -1,16 +1,20 @@
-"""How a `tf.function` is called: the type of its arguments, the tensors in them, and their part of the key."""
+"""How a `tf.function` is called: the type of its arguments, the tensors in them, and their part of
+the key.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from ..fingerprint.walker import Walker
+from glowplug.train.fingerprint.walker import Walker
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call. `kind` is TensorFlow's own type of the arguments, by which it decides whether to trace again."""
+    """One call. `kind` is TensorFlow's own type of the arguments, by which it decides whether to
+    trace again.
+    """
 
     kind: Any
     args: tuple[Any, ...]
@@ -31,7 +35,9 @@ def call_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cal
     args, kwargs = bound.args, bound.kwargs
     signature = function.input_signature
     typed = args if signature is None else (*signature, *args[len(signature) :])
-    kind, _ = function_type_utils.make_canonicalized_monomorphic_type(typed, kwargs, {}, function._function_type)
+    kind, _ = function_type_utils.make_canonicalized_monomorphic_type(
+        typed, kwargs, {}, function._function_type
+    )
     return Call(kind, args, kwargs)
 
 
@@ -54,7 +60,9 @@ def traced_shapes(concrete: Any, count: int) -> list[list[Any]]:
 
 
 def fits(call: Call, traced: list[list[Any]]) -> bool:
-    """Whether tensors of this call may be given to a function that was traced with these dtypes and shapes."""
+    """Whether tensors of this call may be given to a function that was traced with these dtypes and
+    shapes.
+    """
     given = shapes_of(call)
     return len(given) == len(traced) and all(map(_compatible, given, traced))
 

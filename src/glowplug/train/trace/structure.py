@@ -1,4 +1,6 @@
-"""The structure of what a function returns, as JSON: so that flat tensors become the same dicts and tuples again."""
+"""The structure of what a function returns, as JSON: so that flat tensors become the same dicts and tuples
+again.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
-from ..fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.errors import NoKeyError
 
 
 def describe(value: Any) -> Any:
@@ -50,7 +52,9 @@ def specs(node: Any) -> Any:
 
 
 def pack(structure: Any, tensors: Iterator[Any]) -> Any:
-    """Return the structure with tensors as its leaves, taken from `tensors` in the order TensorFlow flattens them."""
+    """Return the structure with tensors as its leaves, taken from `tensors` in the order TensorFlow flattens
+    them.
+    """
     if structure is None:
         return None
     if isinstance(structure, dict):
