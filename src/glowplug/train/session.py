@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from .fingerprint.environment import environment_values
-from .fingerprint.trusted import HOST_METHODS, foreign_functions
 from .fingerprint.walker import Walker
 from .notes import Notes
 from .trace.cabinet import Cabinet
@@ -34,10 +33,6 @@ class Session:
 
     def find(self, walker: Walker) -> tuple[Key, Entry | None]:
         """Return the key of what was walked, and the trace that is stored for it, if one is."""
-        for package in ("keras", "tensorflow"):
-            for place, function in foreign_functions(package):
-                if place.rpartition(".")[2] not in HOST_METHODS:
-                    walker.code.visit_function(function, place)
         walked = Key(walker.stream.components(), walker.stream.leaves())
         base = joined(from_texts(environment_values()), walked)
         seeded = base.plus("seed", _global_seed())

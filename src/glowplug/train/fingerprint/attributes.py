@@ -71,6 +71,11 @@ _OPTIMIZER = {
     "_exclude_from_weight_decay_cache",
 }
 
+# Custom code that reads one of these sees something that a key leaves out. Names are handled apart.
+PRIVATE = frozenset(
+    (_OPERATION | _LAYER | _MODEL | _OPTIMIZER) - {"name", "build", "quantize", "_path", "_lock"}
+)
+
 _METRIC = {"_tracker"}
 _LOSS = {"_tracker", "name"}
 _SEED_GENERATOR = {"name", "backend", "_initial_seed"}  # only the first value of its state variable

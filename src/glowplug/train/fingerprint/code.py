@@ -8,14 +8,24 @@ count.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import sys
 import types
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from .attributes import PRIVATE
 from .errors import NoKeyError
-from .purity import CONSTRUCTION, IMPURE_BUILTINS, IMPURE_MODULES, NAME_READERS, Uses, uses_of
+from .purity import (
+    CONSTRUCTION,
+    IMPURE_ATTRIBUTES,
+    IMPURE_BUILTINS,
+    IMPURE_MODULES,
+    NAME_READERS,
+    Uses,
+    uses_of,
+)
 from .trusted import HOST_METHODS, is_stock_function, is_stock_module, root_of
 
 if TYPE_CHECKING:
@@ -29,6 +39,8 @@ _DESCRIPTORS = (
     types.ClassMethodDescriptorType,
     types.MethodWrapperType,
 )
+# Ways to reach an attribute of a module that bytecode does not name.
+_MODULE_READERS = frozenset({"getattr", "random", "__dict__", "vars"})
 _NOT_HASHED = frozenset(
     {
         "__dict__",
@@ -80,7 +92,7 @@ class CodeReader:
         place = f"{function.__module__}.{function.__qualname__}"
         if is_stock_function(function):
             self._emit("stock function", place)
-            if function.__closure__:
+            if function.__closure__ and not _belongs_to_its_module(function):
                 self._hash_code(function.__code__)
                 self._visit_closure(function, path)
             return
@@ -102,6 +114,9 @@ class CodeReader:
         uses = uses_of(function.__code__)
         construction = function.__name__ in CONSTRUCTION
         if not construction:
+            private = sorted(uses.names & PRIVATE)
+            if private:
+                raise NoKeyError(f"{path} reads {private[0]}, which Keras keeps to itself")
             self.reads_names = self.reads_names or bool(uses.names & NAME_READERS)
             self.reads_initializers = self.reads_initializers or any(
                 "initializer" in name for name in uses.names
@@ -109,22 +124,20 @@ class CodeReader:
         self._visit_globals(function, uses, path, lenient=construction)
 
     def _visit_closure(self, function: types.FunctionType, path: str) -> None:
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            try:
-                content = cell.cell_contents
-            except ValueError:
-                self._emit("empty cell", name)
-                continue
+        for name, content in _closure_of(function).items():
             self._emit("cell", name)
             if not (name == "__class__" and isinstance(content, type)):
                 self._walker.visit(content, f"{path} closure {name}")
 
     def _visit_globals(self, function: types.FunctionType, uses: Uses, path: str, *, lenient: bool) -> None:
         for module, level in uses.imports:
-            self._check_import(function, module, level, path, lenient=lenient)
+            self._check_import(module, level, path, lenient=lenient)
+        closure = _closure_of(function)
         for chain in uses.chains:
-            if chain[0] in function.__globals__:
-                self._visit_chain(function.__globals__[chain[0]], chain, path, lenient=lenient)
+            if chain[0] in closure:
+                self._visit_chain(closure[chain[0]], chain, uses, path, lenient=lenient)
+            elif chain[0] in function.__globals__:
+                self._visit_chain(function.__globals__[chain[0]], chain, uses, path, lenient=lenient)
             elif chain[0] in IMPURE_BUILTINS and not lenient:
                 raise NoKeyError(f"{path} uses {chain[0]}()")
             elif hasattr(builtins, chain[0]):
@@ -132,7 +145,9 @@ class CodeReader:
             else:
                 self._emit("undefined", chain[0])
 
-    def _visit_chain(self, value: Any, chain: tuple[str, ...], path: str, *, lenient: bool) -> None:
+    def _visit_chain(
+        self, value: Any, chain: tuple[str, ...], uses: Uses, path: str, *, lenient: bool
+    ) -> None:
         shown = chain[0]
         self._check_purity(value, shown, path, lenient=lenient)
         for name in chain[1:]:
@@ -144,12 +159,17 @@ class CodeReader:
             value = getattr(value, name)
             shown = f"{shown}.{name}"
             self._check_purity(value, shown, path, lenient=lenient)
+        if isinstance(value, types.ModuleType) and uses.names & _MODULE_READERS and not lenient:
+            raise NoKeyError(f"{path} handles the module {shown} as a value")
         self._emit("global", shown)
+        if len(chain) > 1 and isinstance(value, types.FunctionType) and is_stock_function(value):
+            return  # `tf.matmul`: its closure is TensorFlow's own
         if not (lenient and self._is_impure(value)):
             self._walker.visit(value, f"global {shown}")
 
     def _check_purity(self, value: Any, shown: str, path: str, *, lenient: bool) -> None:
-        if not lenient and self._is_impure(value):
+        impure = self._is_impure(value) or shown.rpartition(".")[2] in IMPURE_ATTRIBUTES
+        if impure and not lenient:
             raise NoKeyError(f"{path} uses {shown}, whose result another run need not share")
 
     @staticmethod
@@ -159,9 +179,7 @@ class CodeReader:
             module = getattr(type(value), "__module__", "")
         return root_of(module) in IMPURE_MODULES or module.startswith("numpy.random")
 
-    def _check_import(
-        self, function: types.FunctionType, module: str, level: int, path: str, *, lenient: bool
-    ) -> None:
+    def _check_import(self, module: str, level: int, path: str, *, lenient: bool) -> None:
         stock = level == 0 and is_stock_module(module)
         if not stock and not lenient:
             raise NoKeyError(f"{path} imports {'.' * level}{module} while it runs")
@@ -198,6 +216,9 @@ class CodeReader:
 
     def _visit_builtin(self, value: Any, path: str) -> None:
         owner = getattr(value, "__self__", None)
+        module = value.__module__ if isinstance(value, types.BuiltinFunctionType) else None
+        if module is not None and not is_stock_module(module):
+            raise NoKeyError(f"{path} is compiled code of {module}")
         self._emit("builtin", f"{getattr(value, '__module__', '')}.{value.__qualname__}")
         if owner is not None and not isinstance(owner, (types.ModuleType, type)):
             self._walker.visit(owner, f"{path}.__self__")
@@ -284,6 +305,20 @@ def _constant_text(constant: object) -> str:
     if isinstance(constant, tuple):
         return repr([_constant_text(item) for item in constant])
     return repr(constant)
+
+
+def _closure_of(function: types.FunctionType) -> dict[str, Any]:
+    """Return what the closure of a function holds, without cells that are still empty."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
+
+
+def _belongs_to_its_module(function: types.FunctionType) -> bool:
+    """Whether a function was made when its module was imported: its closure holds nothing of the user's."""
+    return getattr(sys.modules.get(function.__module__), function.__name__, None) is function
 
 
 def _underlying(member: object) -> types.FunctionType | None:

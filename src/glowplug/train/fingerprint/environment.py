@@ -19,10 +19,13 @@ FORMAT = 1  # of the stored graphs and of the walk; another number makes all old
 def environment_values() -> dict[str, dict[str, str]]:
     """Return the components, each as readable values by name."""
     import keras
+    import numpy as np
     import tensorflow as tf
 
+    build = ", ".join(f"{name}={value}" for name, value in sorted(tf.sysconfig.get_build_info().items()))
     return {
-        "tensorflow": {"": f"{tf.__version__} {tf.version.GIT_VERSION}"},
+        "tensorflow": {"": f"{tf.__version__} {tf.version.GIT_VERSION} {build}"},
+        "numpy": {"": np.__version__},
         "keras": {"": f"{keras.__version__} {keras.backend.backend()}"},
         "glowplug": {"": f"{VERSION} format {FORMAT}"},
         "python": {"": f"{sys.implementation.name} {platform.python_version()}"},

@@ -90,6 +90,8 @@ IMPURE_BUILTINS = frozenset(
         "breakpoint",
     }
 )
+# Functions of TensorFlow, Keras and numpy that look outside at once, not when the graph runs.
+IMPURE_ATTRIBUTES = frozenset({"gfile", "get_file", "load_npz"})
 # Attributes through which code can see the automatic names that a key leaves out.
 NAME_READERS = frozenset(
     {
@@ -112,8 +114,8 @@ NAME_READERS = frozenset(
 class Uses:
     """What one code object, nested ones included, reads from outside itself.
 
-    `chains` are dotted reads that start at a global: `("np", "pi")`. `imports` are `(module, level)`. `names`
-    are all attribute and method names.
+    `chains` are dotted reads that start at a global or a closure: `("np", "pi")`. `imports` are `(module,
+    level)`. `names` are all attribute and method names.
     """
 
     chains: tuple[tuple[str, ...], ...]
@@ -148,7 +150,7 @@ def _scan(
         if chain:
             chains[chain] = None
             chain = ()
-        if name in ("LOAD_GLOBAL", "LOAD_NAME"):
+        if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"):
             chain = (instruction.argval,)
         elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
             constants.append(instruction.argval)

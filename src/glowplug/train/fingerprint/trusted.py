@@ -85,16 +85,31 @@ def is_stock_function(function: types.FunctionType) -> bool:
     return is_stock_module(function.__module__) and is_stock_file(function.__code__.co_filename)
 
 
-def foreign_functions(package: str) -> Iterator[tuple[str, types.FunctionType]]:
-    """Yield `(place, function)` for every module attribute of `package` that holds a function from
+def foreign_functions() -> Iterator[tuple[str, types.FunctionType]]:
+    """Yield `(place, function)` for every module of Keras and TensorFlow that holds a function from
     elsewhere.
     """
     for module_name, module in list(sys.modules.items()):
-        if root_of(module_name) != package or not isinstance(module, types.ModuleType):
+        if root_of(module_name) not in ("keras", "tensorflow") or not isinstance(module, types.ModuleType):
             continue
         for name, value in list(vars(module).items()):
-            if type(value) is types.FunctionType and not is_stock_file(value.__code__.co_filename):
+            if type(value) is not types.FunctionType or is_stock_file(value.__code__.co_filename):
+                continue
+            if name not in HOST_METHODS:
                 yield f"{module_name}.{name}", value
+
+
+def registered_functions() -> Iterator[tuple[str, types.FunctionType]]:
+    """Yield `(place, function)` for what the user registered with TensorFlow: gradients and conversions."""
+    from tensorflow.python.framework import ops, tensor_conversion_registry
+
+    for name, entry in list(ops.gradient_registry._registry.items()):
+        if type(entry["type"]) is types.FunctionType and not is_stock_function(entry["type"]):
+            yield f"gradient of {name}", entry["type"]
+    for entries in list(tensor_conversion_registry._tensor_conversion_func_registry.values()):
+        for kind, function in entries:
+            if type(function) is types.FunctionType and not is_stock_function(function):
+                yield f"conversion of {kind}", function
 
 
 @lru_cache(maxsize=1)

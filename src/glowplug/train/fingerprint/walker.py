@@ -19,7 +19,7 @@ from .code import CodeReader
 from .errors import NoKeyError
 from .leaves import leaf_text
 from .tokens import TokenStream
-from .trusted import is_stock_module
+from .trusted import foreign_functions, is_stock_module, registered_functions
 from .variables import is_variable, variable_spec
 
 _LIMIT = 2_000_000  # objects; a walk this long has left the model
@@ -57,7 +57,11 @@ class Walker:
                 raise NoKeyError(f"{path} is nested too deeply") from None
 
     def finish(self) -> None:
-        """Add what turned out to matter only now: what custom code may have read."""
+        """Add what no object leads to: replaced and registered functions, and what custom code may
+        have read.
+        """
+        for place, function in [*foreign_functions(), *registered_functions()]:
+            self.visit(function, place)
         if self.code.custom and self._root is not None:
             value, names = self._root
             for name in sorted(names & attributes_of(value).keys()):
