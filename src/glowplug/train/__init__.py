@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .stored import function
     from .switch import counts, disable, enable, enabled
 
 _PLACES = {
@@ -17,9 +18,10 @@ _PLACES = {
     "disable": "switch",
     "enabled": "switch",
     "counts": "switch",
+    "function": "stored",
 }
 
-__all__ = ["enable", "disable", "enabled", "counts"]
+__all__ = ["enable", "disable", "enabled", "counts", "function"]
 
 
 def __getattr__(name: str) -> Any:

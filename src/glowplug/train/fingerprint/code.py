@@ -252,6 +252,8 @@ class CodeReader:
             visit(value(), path)
         elif type(value).__module__ == "typing" or isinstance(value, types.GenericAlias):
             self._emit("annotation", repr(value))
+        elif type(value).__module__ == "glowplug.train.stored":
+            visit(value._stock, path)
         elif _is_tf_function(value):
             self._emit("tf.function")
             options = (

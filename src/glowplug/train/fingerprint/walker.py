@@ -38,6 +38,9 @@ class Walker:
         self.stream = TokenStream()
         self.variables: list[Any] = []
         self.names: list[str] = []
+        self.parts: list[
+            Any
+        ] = []  # layers, models, optimizers, losses and metrics, in the order they were met
         self.code = CodeReader(self)
         self._initializers: list[tuple[Any, str]] = []
         self._numbers: dict[int, int] = {}
@@ -150,7 +153,10 @@ class Walker:
         elif isinstance(value, _GETTERS):
             self.stream.leaf(path, "getter", repr(value))
         else:
-            previous = self.stream.enter(_component_of(kind) or self.stream.current)
+            component = _component_of(kind)
+            if component is not None:
+                self.parts.append(value)
+            previous = self.stream.enter(component or self.stream.current)
             try:
                 self._visit_state(value, kind, path)
             finally:

@@ -7,9 +7,11 @@ stored. Every later call goes straight to what the first one found.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -116,7 +118,8 @@ class CachedFunction:
         expected: Entry | None = None,
         reason: list[str] | None = None,
     ) -> Any:
-        concrete = self._function.get_concrete_function(*call.args, **call.kwargs)
+        with _collector_paused():
+            concrete = self._function.get_concrete_function(*call.args, **call.kwargs)
         tensors = concrete.function_type.unpack_inputs(concrete.function_type.bind(*call.args, **call.kwargs))
         run = _runner(concrete)
         traced = signature.traced_shapes(concrete, len(tensors))
@@ -160,6 +163,18 @@ def _stored_form(
     }
     blobs = {f"function {number}": each.SerializeToString() for number, each in enumerate(functions)}
     return plan, {**blobs, **constants}
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A trace makes hundreds of thousands of objects that stay: looking for garbage among them finds none."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
 
 
 def _runner(concrete: Any) -> Callable[[list[Any]], Any]:

@@ -158,5 +158,5 @@ def _describe(external: Any) -> str:
     del handle_data_util
     kind = external.dtype.name
     if kind == "resource":
-        return "a resource that is no variable of the model (a table, an iterator, a summary writer)"
+        return "a resource that is no variable in its reach (made while it was traced, a table, a writer)"
     return f"a {kind} that lives in this process alone"

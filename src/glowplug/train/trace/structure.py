@@ -29,7 +29,10 @@ def describe(value: Any) -> Any:
     if isinstance(value, (optional_ops.Optional, optional_ops.OptionalSpec)):
         spec = value.element_spec if isinstance(value, optional_ops.Optional) else value._value_structure
         return {"optional": describe(spec)}
-    spec = value if isinstance(value, type_spec.TypeSpec) else type_spec.type_spec_from_value(value)
+    try:
+        spec = value if isinstance(value, type_spec.TypeSpec) else type_spec.type_spec_from_value(value)
+    except TypeError:
+        raise NoKeyError(f"its result holds a {type(value).__name__}") from None
     return {"spec": _encode_spec(spec)}
 
 
