@@ -25,7 +25,8 @@ from .variables import is_variable, variable_spec
 _LIMIT = 2_000_000  # objects; a walk this long has left the model
 _PRIMITIVES = (int, float, complex, str, bytes)
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the class was made by a `class` statement
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the class was made while the program ran
+_TRANSPARENT = frozenset({object, types.SimpleNamespace, *_PRIMITIVES})  # their state is known or visible
 
 
 class Walker:
@@ -189,13 +190,21 @@ def _has_hidden_state(kind: Any) -> bool:
     """Whether instances keep something in C, where a walk cannot see it."""
     if any("pybind11" in type(base).__name__ for base in kind.__mro__):
         return True
-    for base in kind.__mro__:
-        if base.__flags__ & _HEAP_TYPE or base is object or base in _PRIMITIVES:
-            continue
-        if base.__basicsize__ > object.__basicsize__:
-            return True
+    if any(_adds_c_state(base) for base in kind.__mro__ if base not in _TRANSPARENT):
+        return True
     described = any("__slots__" in vars(base) for base in kind.__mro__)
     return not kind.__dictoffset__ and not described
+
+
+def _adds_c_state(base: Any) -> bool:
+    if isinstance(vars(base).get("__new__"), types.BuiltinFunctionType):
+        return True  # a class statement never makes one
+    slots = vars(base).get("__slots__", ())
+    # A class of Python's adds a word for each slot, one for `__dict__` and one for weak references.
+    allowed = 8 * (2 + (1 if isinstance(slots, str) else len(tuple(slots))))
+    if not base.__flags__ & _HEAP_TYPE:
+        allowed = 0
+    return bool(base.__basicsize__ - (base.__base__ or object).__basicsize__ > allowed)
 
 
 @lru_cache(maxsize=4096)
