@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .skipping import skip_init
     from .stored import function
     from .switch import counts, disable, enable, enabled
 
@@ -19,9 +20,10 @@ _PLACES = {
     "enabled": "switch",
     "counts": "switch",
     "function": "stored",
+    "skip_init": "skipping",
 }
 
-__all__ = ["enable", "disable", "enabled", "counts", "function"]
+__all__ = ["enable", "disable", "enabled", "counts", "function", "skip_init"]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,7 @@ from glowplug.core.errors import StorageError
 from . import seam, xla
 from .notes import Notes
 from .session import Session
+from .skipping import LoadPatch
 from .trace.shelf import DirectoryShelf, MemoryShelf, Shelf, default_directory
 
 MAX_BYTES = 4_000_000_000
@@ -24,7 +25,7 @@ class _Current:
     """What is on at the moment."""
 
     session: Session | None = None
-    patch: seam.Patch | None = None
+    patches: tuple[seam.Patch | LoadPatch, ...] = ()
 
 
 def enable(
@@ -54,10 +55,10 @@ def enable(
 def disable() -> None:
     """Undo `enable()`: later steps are traced as TensorFlow does. Nothing happens if it is not on."""
     session, _Current.session = _Current.session, None
-    patch, _Current.patch = _Current.patch, None
+    patches, _Current.patches = _Current.patches, ()
     if session is not None:
         session.active = False
-    if patch is not None:
+    for patch in patches:
         patch.revert()
     xla.disable_persistent_cache()
 
@@ -67,18 +68,18 @@ def enabled(
     cache_dir: str | os.PathLike[str] | None = None, *, verify: bool = False, max_bytes: int = MAX_BYTES
 ) -> Iterator[None]:
     """`enable()` for the length of a block; what was on before is on again after it."""
-    before = (_Current.session, _Current.patch)
-    if before[1] is not None:
-        before[1].revert()
-    _Current.session, _Current.patch = None, None
+    before = _Current.session, _Current.patches
+    for patch in _Current.patches:
+        patch.revert()
+    _Current.session, _Current.patches = None, ()
     enable(cache_dir, verify=verify, max_bytes=max_bytes)
     try:
         yield
     finally:
         disable()
-        _Current.session, _Current.patch = before
-        if before[1] is not None:
-            before[1].apply()
+        _Current.session, _Current.patches = before
+        for patch in _Current.patches:
+            patch.apply()
 
 
 def current_session() -> Session | None:
@@ -103,8 +104,9 @@ def _patch_keras(session: Session) -> None:
             f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps"
         )
         return
-    _Current.patch = seam.Patch(session)
-    _Current.patch.apply()
+    _Current.patches = (seam.Patch(session), LoadPatch())
+    for patch in _Current.patches:
+        patch.apply()
 
 
 def _import_quickly() -> None:
