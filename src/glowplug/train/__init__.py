@@ -1,0 +1,36 @@
+"""The first training step, once per machine instead of once per run.
+
+Every name is loaded when it is first used, so that importing this package, or a module of it that needs no
+TensorFlow, costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .skipping import skip_init
+    from .stored import function
+    from .switch import counts, disable, enable, enabled
+
+_PLACES = {
+    "enable": "switch",
+    "disable": "switch",
+    "enabled": "switch",
+    "counts": "switch",
+    "function": "stored",
+    "skip_init": "skipping",
+}
+
+__all__ = ["enable", "disable", "enabled", "counts", "function", "skip_init"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,109 @@
+"""Builds what a step would create while it is traced, so that it is traced once.
+
+TensorFlow traces a function twice when the first trace creates variables. Keras creates the optimizer's slots
+and the state of metrics inside the first step. Here they are built from specifications, before the step is
+traced, in the way Keras builds them for its other backends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .fingerprint.errors import NoKeyError
+
+
+def build_for(model: Any, role: str, data: Any) -> None:
+    """Build the model and, for `train` and `test`, loss, metrics and optimizer; raise `NoKeyError` if it
+    cannot.
+    """
+    try:
+        _build(model, role, data)
+    except NoKeyError:
+        raise
+    except (
+        Exception
+    ) as error:  # user code runs here; whatever it raises will be raised again by the step itself
+        reason = str(error).strip().splitlines()
+        raise NoKeyError(
+            f"it cannot be built before its first step ({reason[0] if reason else error!r})"
+        ) from error
+
+
+def _build(model: Any, role: str, data: Any) -> None:
+    from keras.src.trainers.data_adapters import data_adapter_utils
+
+    unbuilt = not all(layer.built for layer in model._flatten_layers())
+    if role == "predict" and not unbuilt:
+        return
+    x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(_symbolic(data))
+    prediction = _prediction(model, x, unbuilt=unbuilt)
+    if role == "predict":
+        return
+    _build_metrics_and_loss(model, role, (x, y, prediction), sample_weight)
+    if role == "train" and model.optimizer is not None and not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
+
+
+def _build_metrics_and_loss(
+    model: Any, role: str, arguments: tuple[Any, Any, Any], sample_weight: Any
+) -> None:
+    from keras.src import backend
+
+    metrics, loss = model._compile_metrics, model._compile_loss
+    if metrics is not None and not metrics.built:
+        backend.compute_output_spec(model.compute_metrics, *arguments, sample_weight=sample_weight)
+    if loss is not None and not loss.built and _uses_compiled_loss(model, role):
+        backend.compute_output_spec(
+            model._compute_loss, *arguments, sample_weight=sample_weight, training=False
+        )
+
+
+def _uses_compiled_loss(model: Any, role: str) -> bool:
+    """A step of the user's own may not use the compiled loss: built without need it would add metrics to the
+    logs.
+    """
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+
+    name = f"{role}_step"
+    step = getattr(type(model), name)
+    if step is getattr(TensorFlowTrainer, name):
+        return True
+    code = getattr(step, "__code__", None)
+    return code is not None and bool({"compute_loss", "_compute_loss", "compiled_loss"} & set(code.co_names))
+
+
+def _prediction(model: Any, x: Any, *, unbuilt: bool) -> Any:
+    """Return the specification of the model's output; a functional model knows it without being traced."""
+    from keras.src import backend, tree
+    from keras.src.models import Functional, Sequential
+
+    functional: Any = getattr(model, "_functional", None) if isinstance(model, Sequential) else model
+    known = isinstance(functional, Functional) and type(model).call in (Functional.call, Sequential.call)
+    if unbuilt or not known:
+        return backend.compute_output_spec(model, x, training=False)
+    batch = next(iter(tree.flatten(x))).shape[0]
+
+    def with_batch(tensor: Any) -> Any:
+        shape = tuple(tensor.shape)
+        if shape and shape[0] is None:
+            shape = (batch, *shape[1:])
+        return backend.KerasTensor(shape, tensor.dtype, sparse=tensor.sparse)
+
+    return tree.map_structure(with_batch, functional._outputs_struct)
+
+
+def _symbolic(data: Any) -> Any:
+    """Return data, or the specification of data, as Keras' symbolic tensors."""
+    import tensorflow as tf
+    from keras.src import backend, tree
+
+    def convert(value: Any) -> Any:
+        if value is None or isinstance(value, (tf.experimental.Optional, tf.OptionalSpec)):
+            return None
+        shape = tf.TensorShape(value.shape)
+        if shape.rank is None:
+            raise NoKeyError("the rank of its data is not known")
+        sparse = isinstance(value, (tf.SparseTensor, tf.SparseTensorSpec))
+        return backend.KerasTensor(tuple(shape), backend.standardize_dtype(value.dtype), sparse=sparse)
+
+    return tree.map_structure(convert, data)

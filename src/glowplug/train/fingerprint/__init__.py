@@ -1,0 +1,1 @@
+"""What a step depends on, hashed by value."""

@@ -1,0 +1,155 @@
+"""Which attributes of an object a trace can depend on.
+
+The answer is: all of `__dict__` and all slots, but for the ones listed here. Each list belongs to one base
+class of Keras or TensorFlow and holds for its subclasses, custom ones too, because the names are the base
+class's own. The reason is one of three: the attribute is bookkeeping that is never read while a step is
+traced, it is derived from something that is in the key, or it is an automatic name. Names of metrics stay:
+they become keys of the logs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from functools import lru_cache
+from typing import Any
+
+# TensorFlow's checkpoint bookkeeping on every trackable object.
+_TRACKABLE = {
+    "_self_setattr_tracking",
+    "_self_unconditional_checkpoint_dependencies",
+    "_self_unconditional_dependency_names",
+    "_self_unconditional_deferred_dependencies",
+    "_self_update_uid",
+    "_self_name_based_restores",
+    "_self_saveable_object_factories",
+    "_tracked",
+}
+
+_OPERATION = {
+    "name",
+    "_auto_config",
+    "_inbound_nodes",  # the nodes a model runs are in its own `_nodes_by_depth`
+    "_outbound_nodes",
+}
+
+_LAYER = {
+    "_tracker",  # its lists are the attributes `_layers`, `_metrics`, `_trainable_variables`, ...
+    "_lock",
+    "build",  # wrapped copies of methods that are hashed with the class
+    "quantize",
+    "_path",
+    "_parent_path",
+    "_called",
+    "_saved_model_inputs_spec",
+    "_saved_model_arg_spec",
+    "_build_shapes_dict",
+    "_call_signature",
+    "_losses",  # cleared at the start of every call
+    "_loss_ids",
+}
+
+_MODEL = {
+    "train_function",
+    "test_function",
+    "predict_function",
+    "stop_training",
+    "stop_evaluating",
+    "stop_predicting",
+    "_eval_epoch_iterator",
+    "_initial_epoch",
+    "_compile_config",  # its values are the optimizer, the loss and the metrics themselves
+    "_compiled_trainable_state",
+    "_nodes",  # strings of object ids; `_nodes_by_depth` holds the nodes
+}
+
+_OPTIMIZER = {
+    "name",
+    "_lock",
+    "_tracker",
+    "_trainable_variables_indices",  # the positions in `_trainable_variables`, by unique name
+    "_distribution_strategy",  # a step under a strategy is never cached
+    "_exclude_from_weight_decay_cache",
+}
+
+# Custom code that reads one of these sees something that a key leaves out. Names are handled apart.
+PRIVATE = frozenset(
+    (_OPERATION | _LAYER | _MODEL | _OPTIMIZER) - {"name", "build", "quantize", "_path", "_lock"}
+)
+
+_METRIC = {"_tracker"}
+_LOSS = {"_tracker", "name"}
+_SEED_GENERATOR = {"name", "backend", "_initial_seed"}  # only the first value of its state variable
+_NODE = {"id"}
+_ARGUMENTS = {"_flat_arguments", "_single_positional_tensor", "keras_tensors"}
+
+
+def attributes_of(value: object) -> dict[str, Any]:
+    """Return the attributes of an object that belong in a key, by name."""
+    kind: Any = type(value)
+    found = dict(getattr(value, "__dict__", {}))
+    for base in kind.__mro__:
+        for name in _slots(base):
+            with contextlib.suppress(AttributeError):
+                found[name] = object.__getattribute__(value, name)
+    for name in _ignored_by(kind):
+        found.pop(name, None)
+    if type(found.get("history")).__module__.startswith("keras."):
+        found.pop("history")  # the callback that `fit` leaves on a model
+    return _without_single_output_names(value, found)
+
+
+def _slots(base: type[Any]) -> list[str]:
+    slots = base.__dict__.get("__slots__", ())
+    names = [slots] if isinstance(slots, str) else list(slots)
+    mangled = [
+        f"_{base.__name__.lstrip('_')}{n}" if n.startswith("__") and not n.endswith("__") else n
+        for n in names
+    ]
+    return [name for name in mangled if name not in ("__dict__", "__weakref__")]
+
+
+def _without_single_output_names(value: object, found: dict[str, Any]) -> dict[str, Any]:
+    # The output's name reaches the logs only where there are several outputs.
+    names = found.get("output_names")
+    if names is None or len(names) != 1 or not _is_keras(value):
+        return found
+    found.pop("output_names")
+    if found.get("_flat_losses"):
+        found["_flat_losses"] = [(loss.path, loss.loss, loss.loss_weights) for loss in found["_flat_losses"]]
+    return found
+
+
+def _is_keras(value: object) -> bool:
+    return any(base.__module__.startswith("keras.") for base in type(value).__mro__)
+
+
+@lru_cache(maxsize=4096)
+def _ignored_by(kind: Any) -> frozenset[str]:
+    return frozenset().union(*(names for base, names in _table() if issubclass(kind, base)))
+
+
+@lru_cache(maxsize=1)
+def _table() -> list[tuple[type[Any], frozenset[str]]]:
+    from keras.src.layers.layer import Layer
+    from keras.src.losses.loss import Loss
+    from keras.src.metrics.metric import Metric
+    from keras.src.ops.node import Node
+    from keras.src.ops.operation import Operation
+    from keras.src.ops.symbolic_arguments import SymbolicArguments
+    from keras.src.optimizers.base_optimizer import BaseOptimizer
+    from keras.src.random.seed_generator import SeedGenerator
+    from keras.src.trainers.trainer import Trainer
+    from tensorflow.python.trackable.base import Trackable
+
+    return [
+        (Trackable, frozenset(_TRACKABLE)),
+        (Operation, frozenset(_OPERATION)),
+        (Layer, frozenset(_LAYER)),
+        (Trainer, frozenset(_MODEL)),
+        (BaseOptimizer, frozenset(_OPTIMIZER)),
+        (Metric, frozenset(_METRIC)),
+        (Loss, frozenset(_LOSS)),
+        (SeedGenerator, frozenset(_SEED_GENERATOR)),
+        (Node, frozenset(_NODE)),
+        (SymbolicArguments, frozenset(_ARGUMENTS)),
+    ]

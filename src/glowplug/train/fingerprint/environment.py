@@ -1,0 +1,104 @@
+"""The part of a key that is the same for every function of a process: versions, processor, settings,
+environment.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+from glowplug.core.version import VERSION
+
+PREFIXES = ("TF_", "TF2_", "XLA_", "KERAS_")
+FORMAT = 1  # of the stored graphs and of the walk; another number makes all older entries misses
+
+
+def environment_values() -> dict[str, dict[str, str]]:
+    """Return the components, each as readable values by name."""
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    build = ", ".join(f"{name}={value}" for name, value in sorted(tf.sysconfig.get_build_info().items()))
+    return {
+        "tensorflow": {"": f"{tf.__version__} {tf.version.GIT_VERSION} {build}"},
+        "numpy": {"": np.__version__},
+        "keras": {"": f"{keras.__version__} {keras.backend.backend()}"},
+        "glowplug": {"": f"{VERSION} format {FORMAT}"},
+        "python": {"": f"{sys.implementation.name} {platform.python_version()}"},
+        "cpu": {"": cpu_features()},
+        "environment": environment_variables(),
+        "settings": {**_keras_settings(), **_tensorflow_settings()},
+    }
+
+
+def environment_variables() -> dict[str, str]:
+    """Return the variables that TensorFlow, XLA or Keras may read, without what Glowplug itself added."""
+    from glowplug.train.xla import without_own_flags
+
+    found = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
+    if "TF_XLA_FLAGS" in found:
+        found["TF_XLA_FLAGS"] = without_own_flags(found["TF_XLA_FLAGS"])
+    return {name: value for name, value in found.items() if value}
+
+
+@lru_cache(maxsize=1)
+def cpu_features() -> str:
+    """Return the processor's instruction sets: kernels and graph rewrites are chosen by them."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() in ("flags", "Features"):
+                return f"{platform.machine()} {' '.join(sorted(value.split()))}"
+    except OSError:
+        pass
+    return f"{platform.machine()} {platform.processor()}"
+
+
+def _keras_settings() -> dict[str, str]:
+    import keras
+    from keras.src.backend.common import global_state
+
+    config = keras.config
+    found = {
+        "floatx": config.floatx(),
+        "epsilon": config.epsilon(),
+        "image_data_format": config.image_data_format(),
+        "dtype_policy": config.dtype_policy().name,
+        "flash_attention": config.is_flash_attention_enabled(),
+        "distribution": global_state.get_global_attribute("distribution"),
+        "remat_scope": global_state.get_global_attribute("remat_scope_stack"),
+    }
+    return {f"keras {name}": str(value) for name, value in found.items()}
+
+
+def _tensorflow_settings() -> dict[str, str]:
+    import tensorflow as tf
+    from tensorflow.core.protobuf import config_pb2
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import config as framework_config
+    from tensorflow.python.framework import ops
+    from tensorflow.python.ops.numpy_ops import np_dtypes
+
+    current = context.context()
+    proto = config_pb2.ConfigProto()
+    proto.CopyFrom(current.config)
+    for name in ("intra_op_parallelism_threads", "inter_op_parallelism_threads"):
+        proto.ClearField(name)  # they change how fast, not what
+    found = {
+        "config": str(proto),
+        "determinism": framework_config.is_op_determinism_enabled(),
+        "tensor_float_32": tf.config.experimental.tensor_float_32_execution_enabled(),
+        "soft_placement": tf.config.get_soft_device_placement(),
+        "numpy_behavior": (
+            ops.get_dtype_conversion_mode(),
+            ops._numpy_style_slicing,
+            np_dtypes.is_prefer_float32(),
+        ),
+        "device": current.device_name or "",
+        "devices": ", ".join(sorted(device.name for device in tf.config.list_logical_devices())),
+    }
+    return {f"tensorflow {name}": str(value) for name, value in found.items()}

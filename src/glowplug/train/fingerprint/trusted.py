@@ -1,0 +1,126 @@
+"""Which code is stock: the standard library, numpy, TensorFlow, Keras and Glowplug itself.
+
+Stock code is identified by its version, which is part of every key. All other code is hashed by value. A
+stock package whose functions were replaced at run time counts as changed only where it was replaced:
+`foreign_functions` finds those places.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import types
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+PACKAGES = frozenset(
+    {
+        "tensorflow",
+        "keras",
+        "numpy",
+        "glowplug",
+        "ml_dtypes",
+        "optree",
+        "absl",
+        "google",
+        "wrapt",
+        "h5py",
+        "namex",
+    }
+    | {"packaging", "typing_extensions", "flatbuffers", "six", "opt_einsum", "gast"}
+)
+
+# What runs around a step, never inside its trace: tools that log runs replace exactly these.
+HOST_METHODS = frozenset(
+    {
+        "fit",
+        "evaluate",
+        "predict",
+        "compile",
+        "train_on_batch",
+        "test_on_batch",
+        "predict_on_batch",
+        "save",
+        "save_weights",
+        "load_weights",
+        "load_model",
+        "save_model",
+        "export",
+        "summary",
+        "_make_function",
+        "make_train_function",
+        "make_test_function",
+        "make_predict_function",
+    }
+)
+
+
+def root_of(module: str | None) -> str:
+    """Return the first part of a dotted module name."""
+    return (module or "").partition(".")[0]
+
+
+def is_stock_module(module: str | None) -> bool:
+    """Whether code of this module is covered by the versions in the key."""
+    root = root_of(module)
+    return root in PACKAGES or root in sys.stdlib_module_names
+
+
+@lru_cache(maxsize=8192)
+def is_stock_file(filename: str) -> bool:
+    """Whether a code object's file lies in a stock package or the standard library."""
+    if filename.startswith("<"):
+        # `<frozen importlib>`, and what the standard library compiles while it runs: `<string>` for named
+        # tuples, `<__array_function__ internals>` for numpy. Whoever asks also checks the module.
+        return True
+    if filename.startswith(_package_folders()):
+        return True
+    # Site packages live inside the standard library's folder: there, only the packages above count.
+    return filename.startswith(_stdlib_folders()) and "-packages/" not in filename
+
+
+def is_stock_function(function: types.FunctionType) -> bool:
+    """Whether a function comes, unreplaced, from stock code."""
+    return is_stock_module(function.__module__) and is_stock_file(function.__code__.co_filename)
+
+
+def foreign_functions() -> Iterator[tuple[str, types.FunctionType]]:
+    """Yield `(place, function)` for every module of Keras and TensorFlow that holds a function from
+    elsewhere.
+    """
+    for module_name, module in list(sys.modules.items()):
+        if root_of(module_name) not in ("keras", "tensorflow") or not isinstance(module, types.ModuleType):
+            continue
+        for name, value in list(vars(module).items()):
+            if type(value) is not types.FunctionType or is_stock_file(value.__code__.co_filename):
+                continue
+            if name not in HOST_METHODS:
+                yield f"{module_name}.{name}", value
+
+
+def registered_functions() -> Iterator[tuple[str, types.FunctionType]]:
+    """Yield `(place, function)` for what the user registered with TensorFlow: gradients and conversions."""
+    from tensorflow.python.framework import ops, tensor_conversion_registry
+
+    for name, entry in list(ops.gradient_registry._registry.items()):
+        if type(entry["type"]) is types.FunctionType and not is_stock_function(entry["type"]):
+            yield f"gradient of {name}", entry["type"]
+    for entries in list(tensor_conversion_registry._tensor_conversion_func_registry.values()):
+        for kind, function in entries:
+            if type(function) is types.FunctionType and not is_stock_function(function):
+                yield f"conversion of {kind}", function
+
+
+@lru_cache(maxsize=1)
+def _package_folders() -> tuple[str, ...]:
+    places: list[str] = []
+    for module in filter(None, map(sys.modules.get, PACKAGES)):
+        folders = getattr(module, "__path__", None)
+        places += [str(Path(folder)) + "/" for folder in folders] if folders else [module.__file__ or ""]
+    return tuple(filter(None, places))
+
+
+@lru_cache(maxsize=1)
+def _stdlib_folders() -> tuple[str, ...]:
+    return tuple({str(Path(sysconfig.get_path(name))) + "/" for name in ("stdlib", "platstdlib")})

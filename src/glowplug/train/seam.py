@@ -1,0 +1,132 @@
+"""Where Keras' trainer is changed: the method that makes the functions of `fit`, `evaluate` and `predict`.
+
+Only a method whose source is known is replaced; with another version of Keras everything stays stock. The
+known method still makes its own functions, and those are what gets traced and what runs when caching does not
+apply.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .session import Session
+from .step import ModelStep
+from .trace.cached import CachedFunction
+
+# SHA-256 of the methods' source. Keras 3.12 to 3.15 share one.
+KNOWN_SOURCES = {
+    "_make_function": frozenset({"bb33b7a0da3d27406c70fac54b8e9617156ef225f452b93f6addf8cc34aca0d0"}),
+    "make_predict_function": frozenset({"a772a2efdd906f9a9ad6a19ec988d48455792fef5857a2b4ddc55b677ac350b3"}),
+}
+
+_ROLES = {"train_step": "train", "test_step": "test"}
+
+
+def unknown_methods() -> list[str]:
+    """Return the methods of the installed Keras whose source is not known."""
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+
+    return [
+        name
+        for name in KNOWN_SOURCES
+        if source_digest(getattr(TensorFlowTrainer, name)) not in KNOWN_SOURCES[name]
+    ]
+
+
+def source_digest(function: Any) -> str:
+    """Return the digest of a function's source, or an empty text if it has none."""
+    try:
+        return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()
+    except OSError:
+        return ""
+
+
+class Patch:
+    """Replaces the two methods, and puts them back."""
+
+    def __init__(self, session: Session) -> None:
+        from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+
+        self._owner = TensorFlowTrainer
+        self._stock = {name: getattr(TensorFlowTrainer, name) for name in KNOWN_SOURCES}
+        self._session = session
+
+    def apply(self) -> None:
+        """Replace the methods."""
+        session, stock = self._session, self._stock
+
+        def _make_function(self: Any, step_function: Any) -> Any:
+            return make_function(session, stock["_make_function"], self, step_function)
+
+        def make_predict_function(self: Any, force: bool = False) -> Any:
+            return make_predict(session, stock["make_predict_function"], self, force)
+
+        self._owner._make_function = _make_function
+        self._owner.make_predict_function = make_predict_function
+
+    def revert(self) -> None:
+        """Put the stock methods back."""
+        for name, method in self._stock.items():
+            setattr(self._owner, name, method)
+
+
+def make_function(session: Session, stock: Callable[..., Any], model: Any, step_function: Any) -> Any:
+    """Return what `fit` and `evaluate` call with an iterator, and `train_on_batch` with a generator."""
+    stock_function = stock(model, step_function)
+    role = _ROLES.get(getattr(step_function, "__name__", ""))
+    reason = why_stock(model) or ("" if role else "its step is not a method of the model")
+    if reason:
+        session.notes.warn(f"the steps of {type(model).__name__} run as in stock Keras: {reason}")
+        return stock_function
+    assert role is not None
+    cells = dict(zip(stock_function.__code__.co_freevars, stock_function.__closure__, strict=True))
+    on_iterator = cells["multi_step_on_iterator"].cell_contents
+    on_data = cells["one_step_on_data"].cell_contents.__wrapped__
+    cached_iterator = CachedFunction(on_iterator, ModelStep(model, role, "on an iterator"), session)
+    cached_data = model._autoconvert_optionals(
+        CachedFunction(on_data, ModelStep(model, role, "on data"), session)
+    )
+
+    def function(iterator: Any) -> Any:
+        import tensorflow as tf
+
+        if not session.active or model.steps_per_execution != 1 or model.run_eagerly:
+            return stock_function(iterator)
+        if isinstance(iterator, tf.data.Iterator):
+            return cached_iterator(iterator).get_value()
+        if isinstance(iterator, tf.distribute.DistributedIterator):
+            return stock_function(iterator)
+        return cached_data(next(iterator))
+
+    return function
+
+
+def make_predict(session: Session, stock: Callable[..., Any], model: Any, force: bool) -> Any:
+    """Set what `predict` and `predict_on_batch` call with a list of one batch."""
+    if model.predict_function is not None and not force:
+        return model.predict_function
+    result = stock(model, force)
+    reason = why_stock(model)
+    if reason:
+        session.notes.warn(f"{type(model).__name__}.predict runs as in stock Keras: {reason}")
+        return result
+    model.predict_function = CachedFunction(
+        model.predict_function, ModelStep(model, "predict", "on data"), session
+    )
+    return result
+
+
+def why_stock(model: Any) -> str:
+    """Return why a model's steps are left to Keras, or an empty text."""
+    import tensorflow as tf
+
+    if model.run_eagerly or tf.config.functions_run_eagerly():
+        return "run_eagerly is on"
+    if model.steps_per_execution != 1:
+        return "steps_per_execution is not 1"
+    if model._distribute_strategy is not None or tf.distribute.has_strategy():
+        return "it runs under a tf.distribute strategy"
+    return ""

@@ -1,0 +1,117 @@
+"""The state between `enable()` and `disable()`: where traces are kept, what happened, and what was said about
+it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from .fingerprint.environment import environment_values
+from .fingerprint.walker import Walker
+from .notes import Notes
+from .trace.cabinet import Cabinet
+from .trace.cached import Subject
+from .trace.entry import Entry
+from .trace.key import ANY_SEED, Key, from_texts, joined
+from .trace.shelf import Shelf
+
+_SHOWN_CHANGES = 3
+
+
+class Session:
+    """One period in which traces are cached. `counts` has `restored`, `traced`, `refused` and `stored`."""
+
+    def __init__(self, shelf: Shelf, *, verify: bool, max_bytes: int, notes: Notes) -> None:
+        self.active = True
+        self.verify = verify
+        self.notes = notes
+        self.counts: Counter[str] = Counter()
+        self.cabinet = Cabinet(shelf, notes, max_bytes)
+        self._used: set[str] = set()
+
+    def find(self, walker: Walker) -> tuple[Key, Entry | None]:
+        """Return the key of what was walked, and the trace that is stored for it, if one is."""
+        walked = Key(walker.stream.components(), walker.stream.leaves())
+        base = joined(from_texts(environment_values()), walked)
+        seeded = base.plus("seed", _global_seed())
+        free = base.plus("seed", ANY_SEED)
+        for key in (free, seeded):
+            entry = self.cabinet.find(key)
+            if entry is not None:
+                self._used.add(key.digest)
+                return key, entry
+        return seeded, None
+
+    def keep(
+        self,
+        subject: Subject,
+        key: Key,
+        plan: Mapping[str, Any],
+        blobs: Mapping[str, bytes],
+        *,
+        seeded: bool,
+        reason: list[str],
+    ) -> None:
+        """Store a trace; the global seed is part of its key only if random operations took theirs from it."""
+        if not seeded:
+            key = key.plus("seed", ANY_SEED)
+        info = {
+            "function": subject.kind,
+            "label": subject.label,
+            "inputs": [f"{dtype}{shape}" for dtype, shape in plan["inputs"]],
+            "nodes": plan["nodes"],
+            "captures": len(plan["captures"]),
+            "because": reason,
+        }
+        self.cabinet.keep(key, info, plan, blobs)
+        self._used.add(key.digest)
+        self.counts["stored"] += 1
+
+    def missed(self, subject: Subject, key: Key) -> list[str]:
+        """Explain why nothing was found, aloud if a trace of an earlier run came near; return the
+        explanation.
+        """
+        nearest, differences = self.cabinet.why_not(key, subject.kind)
+        found = [str(change) for change in differences]
+        if found and nearest not in self._used:
+            shown = "; ".join(found[:_SHOWN_CHANGES])
+            more = f"; and {len(found) - _SHOWN_CHANGES} more" if len(found) > _SHOWN_CHANGES else ""
+            self.notes.warn(f"{subject.label} is traced again, because the key changed: {shown}{more}")
+        return found[:50]
+
+    def restored(self, subject: Subject) -> None:
+        """A stored trace is in use."""
+        self.counts["restored"] += 1
+        self.notes.tell(f"{subject.label}: restored")
+
+    def traced(self, subject: Subject) -> None:
+        """A function was traced."""
+        self.counts["traced"] += 1
+        self.notes.tell(f"{subject.label}: traced")
+
+    def refused(self, subject: Subject, reason: str) -> None:
+        """A function cannot be cached."""
+        self.counts["refused"] += 1
+        self.notes.warn(f"{subject.label} is traced as usual: {reason}")
+
+    def did_not_fit(self, subject: Subject, key: Key, reason: str) -> None:
+        """A stored trace could not be used after all."""
+        self.notes.warn(f"a stored trace of {subject.label} did not fit and was removed: {reason}")
+        self.cabinet.forget(key)
+
+    def verified(self, subject: Subject, key: Key, same: bool) -> None:
+        """A stored trace was compared with a fresh one."""
+        self.counts["verified" if same else "different"] += 1
+        if same:
+            self.notes.tell(f"{subject.label}: the stored trace equals a fresh one")
+        else:
+            self.notes.warn(f"the stored trace of {subject.label} differs from a fresh one and was removed")
+            self.cabinet.forget(key)
+
+
+def _global_seed() -> str:
+    from tensorflow.python.eager import context
+
+    return str(context.global_seed())

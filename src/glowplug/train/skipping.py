@@ -1,0 +1,225 @@
+"""`skip_init()`: build a model without running its initialisers, when its weights are loaded anyway.
+
+A variable made inside has its shape and dtype and no value: no random numbers are drawn and no memory is
+touched until something is assigned. Only weights of layers are skipped; counters, seeds, metrics and
+optimizers are small or have no file to come from, and start as always.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from glowplug.core.errors import WeightsError
+
+_SHOWN_NAMES = 5
+_patching = threading.RLock()
+
+
+@contextlib.contextmanager
+def skip_init() -> Iterator[None]:
+    """Make the weights of layers that are built inside the block without values.
+
+    Load or assign them before the block ends: leaving it, or calling a layer before its weights are there,
+    raises `WeightsError` with the names of those that were forgotten.
+    """
+    scope = Scope(layers_only=True)
+    with scope.active():
+        yield
+    unset = scope.unset()
+    if unset:
+        raise _forgotten([variable for variable, _ in unset])
+
+
+@contextlib.contextmanager
+def fill_init() -> Iterator[None]:
+    """Like `skip_init`, but what was not assigned inside runs its own initialiser at the end."""
+    scope = Scope(layers_only=False)
+    with scope.active():
+        yield
+    scope.fill()
+
+
+class Scope:
+    """One block: which variables were made in it, and with which initialiser."""
+
+    def __init__(self, *, layers_only: bool) -> None:
+        self._layers_only = layers_only
+        self._pending: list[tuple[weakref.ref[Any], Callable[..., Any]]] = []
+        self._deferred: set[int] = set()
+        self._inside_layer = 0
+        self._thread = threading.get_ident()
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Replace three methods of Keras for the length of a block; other threads do not notice."""
+        from keras.src.backend.tensorflow.core import Variable
+        from keras.src.layers.layer import Layer
+
+        stock = Variable._initialize_with_initializer, Layer.add_weight, Layer.__call__
+        scope = self
+
+        def initialize(variable: Any, initializer: Any) -> None:
+            if scope._skips(variable):
+                scope._make_without_value(variable, initializer)
+            else:
+                stock[0](variable, initializer)
+
+        def add_weight(layer: Any, *args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != scope._thread:
+                return stock[1](layer, *args, **kwargs)
+            scope._inside_layer += 1
+            try:
+                variable = stock[1](layer, *args, **kwargs)
+            finally:
+                scope._inside_layer -= 1
+            if variable._value is None:  # Keras makes it later, when it leaves a symbolic scope
+                scope._deferred.add(id(variable))
+            return variable
+
+        def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
+            scope._check_before_call(layer, args, kwargs)
+            return stock[2](layer, *args, **kwargs)
+
+        with _patching:
+            Variable._initialize_with_initializer, Layer.add_weight, Layer.__call__ = (
+                initialize,
+                add_weight,
+                call,
+            )
+            try:
+                yield
+            finally:
+                Variable._initialize_with_initializer, Layer.add_weight, Layer.__call__ = stock
+
+    def unset(self) -> list[tuple[Any, Callable[..., Any]]]:
+        """Return the variables that still have no value, with their initialisers."""
+        alive = ((reference(), initializer) for reference, initializer in self._pending)
+        return [
+            (variable, initializer)
+            for variable, initializer in alive
+            if variable is not None and not _has_value(variable)
+        ]
+
+    def fill(self) -> None:
+        """Run the initialiser of every variable that has no value."""
+        for variable, initializer in self.unset():
+            variable._direct_assign(initializer(variable._shape, dtype=variable._dtype))
+
+    def _skips(self, variable: Any) -> bool:
+        if threading.get_ident() != self._thread:
+            return False
+        return not self._layers_only or self._inside_layer > 0 or id(variable) in self._deferred
+
+    def _make_without_value(self, variable: Any, initializer: Any) -> None:
+        from tensorflow.python.framework import dtypes
+
+        variable._value = _unset_variable_class()(
+            path=variable.path,
+            trainable=variable.trainable,
+            name=variable.name,
+            shape=variable._shape,
+            dtype=dtypes.as_dtype(variable._dtype),
+            synchronization=variable._map_synchronization(variable.synchronization),
+            aggregation=variable._map_aggregation(variable.aggregation),
+        )
+        self._pending.append((weakref.ref(variable), initializer))
+
+    def _check_before_call(self, layer: Any, args: Any, kwargs: Any) -> None:
+        import tensorflow as tf
+        from keras.src.backend.common.keras_tensor import any_symbolic_tensors
+
+        if not self._pending or not tf.executing_eagerly() or any_symbolic_tensors(args, kwargs):
+            return
+        wanted = {id(variable) for variable in layer.variables}
+        missing = [variable for variable, _ in self.unset() if id(variable) in wanted]
+        if missing and self._layers_only:
+            raise _forgotten(missing)
+
+
+def _forgotten(variables: list[Any]) -> WeightsError:
+    names = [variable.path for variable in variables]
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return WeightsError(
+        "variables were neither loaded nor assigned",
+        seen=", ".join(names[:_SHOWN_NAMES]) + more,
+        remedy="load the weights inside `with train.skip_init()`, or build the model outside of it",
+    )
+
+
+class ReadTooEarlyError(WeightsError):
+    """A variable without a value was read."""
+
+
+@lru_cache(maxsize=1)
+def _unset_variable_class() -> Any:
+    """Return the class of variables without a value: TensorFlow's own, which reading must not turn
+    into nothing.
+    """
+    from tensorflow.python.eager import context
+    from tensorflow.python.ops.resource_variable_ops import UninitializedVariable
+
+    class UnsetVariable(UninitializedVariable):  # type: ignore[misc]
+        def __init__(self, path: str, **options: Any) -> None:
+            super().__init__(**options)
+            self._glowplug_path = path
+            self._glowplug_unset = True
+
+        def _read_variable_op(self, *args: Any, **kwargs: Any) -> Any:
+            # TensorFlow reads a tensor without elements here, and says nothing.
+            if self._glowplug_unset and context.executing_eagerly():
+                if not _is_initialized(self):
+                    raise ReadTooEarlyError(
+                        "a variable was read before it was loaded or assigned", seen=self._glowplug_path
+                    )
+                self._glowplug_unset = False
+            return super()._read_variable_op(*args, **kwargs)
+
+    return UnsetVariable
+
+
+def _has_value(variable: Any) -> bool:
+    return _is_initialized(variable._value)
+
+
+def _is_initialized(resource: Any) -> bool:
+    from tensorflow.python.ops.resource_variable_ops import var_is_initialized_op
+
+    return bool(var_is_initialized_op(resource.handle))
+
+
+class LoadPatch:
+    """While caching is on, `keras.models.load_model` runs no initialiser whose result the file replaces."""
+
+    def __init__(self) -> None:
+        from keras.src.legacy.saving import legacy_h5_format
+        from keras.src.saving import saving_lib
+
+        self._places = [(saving_lib, "load_model"), (legacy_h5_format, "load_model_from_hdf5")]
+        self._stock = [getattr(module, name) for module, name in self._places]
+
+    def apply(self) -> None:
+        """Replace the two functions that `load_model` calls."""
+        for (module, name), stock in zip(self._places, self._stock, strict=True):
+            setattr(module, name, _skipping(stock))
+
+    def revert(self) -> None:
+        """Put the stock functions back."""
+        for (module, name), stock in zip(self._places, self._stock, strict=True):
+            setattr(module, name, stock)
+
+
+def _skipping(stock: Callable[..., Any]) -> Callable[..., Any]:
+    def load_model(*args: Any, **kwargs: Any) -> Any:
+        try:
+            with fill_init():
+                return stock(*args, **kwargs)
+        except ReadTooEarlyError:
+            # A layer reads its own weights while it is built: load it as Keras does.
+            return stock(*args, **kwargs)
+
+    return load_model

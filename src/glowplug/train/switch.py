@@ -1,0 +1,124 @@
+"""`enable()`, `disable()` and `enabled()`."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from glowplug.core.errors import StorageError
+
+from . import seam, xla
+from .notes import Notes
+from .session import Session
+from .skipping import LoadPatch
+from .trace.shelf import DirectoryShelf, MemoryShelf, Shelf, default_directory
+
+MAX_BYTES = 4_000_000_000
+
+
+class _Current:
+    """What is on at the moment."""
+
+    session: Session | None = None
+    patches: tuple[seam.Patch | LoadPatch, ...] = ()
+
+
+def enable(
+    cache_dir: str | os.PathLike[str] | None = None, *, verify: bool = False, max_bytes: int = MAX_BYTES
+) -> None:
+    """Keep the traces of Keras' steps and of `train.function`, so that the next run starts without tracing.
+
+    `cache_dir` defaults to `GLOWPLUG_CACHE_DIR` or the user's cache folder; it must belong to this user
+    alone. `verify` traces all the same and compares: use it to check a program, not to make it fast. Calling
+    it again replaces the settings.
+    """
+    disable()
+    directory = default_directory() if cache_dir is None else Path(cache_dir)
+    notes = Notes()
+    shelf: Shelf
+    try:
+        shelf = DirectoryShelf(directory)
+        xla.enable_persistent_cache(directory)
+    except (StorageError, OSError) as error:
+        notes.warn(f"traces are kept for this process alone: {error}")
+        shelf = MemoryShelf()
+    _import_quickly()
+    _Current.session = Session(shelf, verify=verify, max_bytes=max_bytes, notes=notes)
+    _patch_keras(_Current.session)
+
+
+def disable() -> None:
+    """Undo `enable()`: later steps are traced as TensorFlow does. Nothing happens if it is not on."""
+    session, _Current.session = _Current.session, None
+    patches, _Current.patches = _Current.patches, ()
+    if session is not None:
+        session.active = False
+    for patch in patches:
+        patch.revert()
+    xla.disable_persistent_cache()
+
+
+@contextlib.contextmanager
+def enabled(
+    cache_dir: str | os.PathLike[str] | None = None, *, verify: bool = False, max_bytes: int = MAX_BYTES
+) -> Iterator[None]:
+    """`enable()` for the length of a block; what was on before is on again after it."""
+    before = _Current.session, _Current.patches
+    for patch in _Current.patches:
+        patch.revert()
+    _Current.session, _Current.patches = None, ()
+    enable(cache_dir, verify=verify, max_bytes=max_bytes)
+    try:
+        yield
+    finally:
+        disable()
+        _Current.session, _Current.patches = before
+        for patch in _Current.patches:
+            patch.apply()
+
+
+def current_session() -> Session | None:
+    """Return the session that is on, if any."""
+    return _Current.session
+
+
+def counts() -> dict[str, int]:
+    """Return how many functions were `restored`, `traced`, `refused` and `stored` since `enable()`."""
+    return {} if _Current.session is None else dict(_Current.session.counts)
+
+
+def _patch_keras(session: Session) -> None:
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        session.notes.warn(f"Keras uses {keras.backend.backend()}: its steps stay stock")
+        return
+    unknown = seam.unknown_methods()
+    if unknown:
+        session.notes.warn(
+            f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps"
+        )
+        return
+    _Current.patches = (seam.Patch(session), LoadPatch())
+    for patch in _Current.patches:
+        patch.apply()
+
+
+def _import_quickly() -> None:
+    """Import Keras and TensorFlow. Nothing they make is garbage, so collecting it is put off, then
+    left out.
+    """
+    if "tensorflow" in sys.modules or not gc.isenabled():
+        import_module("keras")
+        return
+    gc.disable()
+    try:
+        import_module("keras")
+    finally:
+        gc.enable()
+    gc.freeze()

@@ -1,0 +1,111 @@
+"""Finds and keeps traces on a shelf, and says which kept trace comes nearest when none fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from glowplug.core.errors import StorageError
+from glowplug.train.notes import Notes
+
+from . import entry as entry_format
+from .entry import DamagedEntryError, Entry, Header
+from .key import Change, Key, changes
+from .shelf import Item, MemoryShelf, Shelf, prune
+
+_NEAREST_OF = 64  # headers that are read to explain a miss
+_LATEST = 8  # entries kept decoded in memory, for the next model of the same architecture
+
+
+class Cabinet:
+    """A shelf of entries, with the last few at hand."""
+
+    def __init__(self, shelf: Shelf, notes: Notes, max_bytes: int) -> None:
+        self.shelf = shelf
+        self._notes = notes
+        self._max_bytes = max_bytes
+        self._at_hand: dict[str, Entry] = {}
+
+    def find(self, key: Key) -> Entry | None:
+        """Return the entry for a key. A damaged one is removed and counts as none."""
+        digest = key.digest
+        if digest in self._at_hand:
+            return self._at_hand[digest]
+        try:
+            data = self.shelf.read(digest)
+        except StorageError as error:
+            self._notes.warn(str(error))
+            return None
+        if data is None:
+            return None
+        try:
+            entry = entry_format.decode(data)
+            if dict(entry.header.key.components) != dict(key.components):
+                raise DamagedEntryError("it belongs to another key")
+        except DamagedEntryError as error:
+            self._notes.warn(f"a stored trace is damaged and was ignored ({digest[:12]}: {error})")
+            self.forget(key)
+            return None
+        self.shelf.touch(digest)
+        self._remember(digest, entry)
+        return entry
+
+    def keep(
+        self, key: Key, info: Mapping[str, Any], plan: Mapping[str, Any], blobs: Mapping[str, bytes]
+    ) -> None:
+        """Keep a trace. When the shelf cannot take it, this process still can."""
+        data = entry_format.encode(key, info, plan, blobs)
+        self._remember(key.digest, entry_format.decode(data))
+        try:
+            self.shelf.write(key.digest, data)
+            prune(self.shelf, max_bytes=self._max_bytes)
+        except StorageError as error:
+            self._notes.warn(f"traces are kept for this process alone: {error}")
+            self.shelf = MemoryShelf()
+
+    def forget(self, key: Key) -> None:
+        """Remove the entry for a key."""
+        self._at_hand.pop(key.digest, None)
+        try:
+            self.shelf.remove(key.digest)
+        except StorageError as error:
+            self._notes.warn(str(error))
+
+    def why_not(self, key: Key, function: str) -> tuple[str, list[Change]]:
+        """Return the name of the nearest trace of the same kind of function and what differs from
+        it, if any.
+        """
+        nearest, agreement = None, -1
+        for item, header in headers(self.shelf, limit=_NEAREST_OF):
+            if header.info.get("function") == function:
+                equal = sum(
+                    header.key.components.get(name) == value for name, value in key.components.items()
+                )
+                if equal > agreement:
+                    nearest, agreement = item.name, equal
+        if nearest is None:
+            return "", []
+        try:
+            data = self.shelf.read(nearest)
+            return nearest, [] if data is None else changes(entry_format.decode(data).key(), key)
+        except (DamagedEntryError, StorageError):
+            return "", []
+
+    def _remember(self, digest: str, entry: Entry) -> None:
+        self._at_hand[digest] = entry
+        while len(self._at_hand) > _LATEST:
+            del self._at_hand[next(iter(self._at_hand))]
+
+
+def headers(shelf: Shelf, limit: int | None = None) -> list[tuple[Item, Header]]:
+    """Return the headers of the entries on a shelf, last used first, without those that cannot be read."""
+    found = []
+    for item in shelf.items()[:limit]:
+        try:
+            start = shelf.read(item.name, 64)
+            data = None if start is None else shelf.read(item.name, entry_format.header_size(start))
+            if data is not None:
+                found.append((item, entry_format.decode_header(data)))
+        except (DamagedEntryError, StorageError):
+            continue
+    return found

@@ -1,0 +1,206 @@
+"""A `tf.function` whose traces outlive the process.
+
+The first call with a new kind of arguments makes a key. A stored trace with that key is bound to the
+variables and run. Otherwise the function is traced once, run, and the graph that the runtime made of it is
+stored. Every later call goes straight to what the first one found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from glowplug.train.fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.walker import Walker
+
+from . import collect, portable, signature, structure
+from .entry import Entry
+from .key import Key
+from .restore import DoesNotFitError, RestoredFunction, add_functions, capture_plan
+from .same import same_trace
+from .signature import Call
+
+if TYPE_CHECKING:
+    from glowplug.train.session import Session
+
+
+class Subject(Protocol):
+    """What a function is a function of: says how to build it, what it reaches, and what to call it."""
+
+    label: str
+    kind: str
+
+    def build(self, call: Call) -> None:
+        """Create every variable that the function would create; raise `NoKeyError` if that is impossible."""
+
+    def walk(self, call: Call) -> Walker:
+        """Return a finished walk over everything the function reaches."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What serves one kind of call. `run` takes the flat tensors."""
+
+    run: Callable[[list[Any]], Any]
+    layout: str
+    traced: list[list[Any]]
+
+
+class CachedFunction:
+    """Called like the `tf.function` it stands for; other attributes are that function's."""
+
+    def __init__(self, function: Any, subject: Subject, session: Session) -> None:
+        self._function = function
+        self._subject = subject
+        self._session = session
+        self._ready: dict[Any, _Ready] = {}
+        self._lock = threading.RLock()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function: restored, traced before, or traced now."""
+        if not self._session.active or not _plain_eager():
+            return self._function(*args, **kwargs)
+        call = signature.call_of(self._function, args, kwargs)
+        ready = self._ready.get(call.kind)
+        if ready is None:
+            with self._lock:
+                return self._first(call)
+        return ready.run(call.tensors())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def _first(self, call: Call) -> Any:
+        layout = signature.layout_of(call)
+        for ready in self._ready.values():
+            if ready.layout == layout and signature.fits(call, ready.traced):
+                self._ready[call.kind] = ready
+                return ready.run(call.tensors())
+        try:
+            self._subject.build(call)
+            return self._from_store(call, layout)
+        except NoKeyError as error:
+            self._session.refused(self._subject, error.reason)
+            return self._trace(call, layout)
+
+    def _from_store(self, call: Call, layout: str) -> Any:
+        walker = self._subject.walk(call)
+        key, entry = self._session.find(walker)
+        if entry is None:
+            return self._trace(call, layout, walker, key, reason=self._session.missed(self._subject, key))
+        if self._session.verify:
+            return self._trace(call, layout, walker, key, expected=entry)
+        tensors = call.tensors()
+        try:
+            restored = RestoredFunction(add_functions(entry), entry, walker.variables)
+            if not signature.fits(call, restored.traced):
+                raise DoesNotFitError("its arguments have other shapes")
+            result = restored.first_call(tensors)
+        except DoesNotFitError as error:
+            self._session.did_not_fit(self._subject, key, str(error))
+            return self._trace(call, layout)
+        self._session.restored(self._subject)
+        self._ready[call.kind] = _Ready(restored, layout, restored.traced)
+        return result
+
+    def _trace(
+        self,
+        call: Call,
+        layout: str,
+        walker: Walker | None = None,
+        key: Key | None = None,
+        *,
+        expected: Entry | None = None,
+        reason: list[str] | None = None,
+    ) -> Any:
+        with _collector_paused():
+            concrete = self._function.get_concrete_function(*call.args, **call.kwargs)
+        tensors = concrete.function_type.unpack_inputs(concrete.function_type.bind(*call.args, **call.kwargs))
+        run = _runner(concrete)
+        traced = signature.traced_shapes(concrete, len(tensors))
+        self._ready[call.kind] = _Ready(run, layout, traced)
+        self._session.traced(self._subject)
+        if walker is None or key is None or collect.someone_else_collects():
+            return run(tensors)
+        with collect.collecting() as collected:
+            result = run(tensors)
+        try:
+            graph = concrete.graph.as_graph_def()
+            plan, blobs = _stored_form(concrete, walker, collected, traced)
+            blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
+            if expected is None:
+                self._session.keep(
+                    self._subject, key, plan, blobs, seeded=_seeded(graph), reason=reason or []
+                )
+            else:
+                self._session.verified(
+                    self._subject, key, same_trace(expected.blobs["trace"], blobs["trace"])
+                )
+        except NoKeyError as error:
+            self._session.refused(self._subject, error.reason)
+        return result
+
+
+def _stored_form(
+    concrete: Any, walker: Walker, collected: collect.Collected, traced: list[list[Any]]
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    captures, constants = capture_plan(concrete, walker.variables)
+    graph = collect.graph_of(collected, concrete)
+    functions = portable.to_functions(graph, concrete)
+    plan = {
+        "name": functions[-1].signature.name,
+        "functions": len(functions),
+        "results": len(concrete.outputs),
+        "captures": captures,
+        "inputs": traced,
+        "outputs": structure.describe(concrete.structured_outputs),
+        "nodes": len(functions[-1].node_def),
+    }
+    blobs = {f"function {number}": each.SerializeToString() for number, each in enumerate(functions)}
+    return plan, {**blobs, **constants}
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A trace makes hundreds of thousands of objects that stay: looking for garbage among them finds none."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
+
+
+def _runner(concrete: Any) -> Callable[[list[Any]], Any]:
+    def run(tensors: list[Any]) -> Any:
+        return concrete._call_flat(tensors, concrete.captured_inputs)
+
+    return run
+
+
+def _seeded(graph: Any) -> bool:
+    """Whether a graph holds random operations whose seeds were chosen while it was traced."""
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    return any(node.attr[name].i for node in nodes for name in ("seed", "seed2") if name in node.attr)
+
+
+def _plain_eager() -> bool:
+    """Whether a call runs at once, unrecorded: not inside another function, a tape or a strategy."""
+    import tensorflow as tf
+    from tensorflow.python.eager import context, record
+    from tensorflow.python.eager.polymorphic_function import eager_function_run
+
+    current = context.context()
+    return (
+        current.executing_eagerly()
+        and not eager_function_run.RUN_FUNCTIONS_EAGERLY
+        and not record.could_possibly_record()
+        and not current.op_callbacks
+        and not tf.distribute.has_strategy()
+    )

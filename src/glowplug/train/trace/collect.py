@@ -1,0 +1,70 @@
+"""Gets the graph that TensorFlow's runtime really executes: after placement, inlining and Grappler.
+
+Optimising ahead of time is not the same. `tf_optimizer.OptimizeGraph` does not know the shapes of the
+variables behind the resource arguments, nor which outputs are control outputs of a function, and so it
+rewrites differently from the runtime: results that differ in the last digits. Collecting the runtime's own
+graph during the first step gives the very graph of that step, and Grappler runs once instead of twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from glowplug.train.fingerprint.errors import NoKeyError
+
+
+class Collected:
+    """Filled when the block that collects ends: the optimised graphs of all functions that ran
+    first in it.
+    """
+
+    def __init__(self) -> None:
+        self.graphs: list[Any] = []
+
+
+def someone_else_collects() -> bool:
+    """Whether the user is recording graphs (`tf.summary.trace_on`): collecting would take them away."""
+    from tensorflow.python.ops import summary_ops_v2
+
+    return getattr(summary_ops_v2, "_current_trace_context", None) is not None
+
+
+@contextlib.contextmanager
+def collecting() -> Iterator[Collected]:
+    """Collect the optimised graph of every function that is instantiated inside the block."""
+    from tensorflow.python.eager import context
+
+    current = context.context()
+    collected = Collected()
+    current.enable_graph_collection()
+    try:
+        yield collected
+        metadata = current.export_run_metadata()
+        if metadata is not None:
+            collected.graphs = [each.post_optimization_graph for each in metadata.function_graphs]
+    finally:
+        current.disable_graph_collection()
+
+
+def graph_of(collected: Collected, concrete: Any) -> Any:
+    """Return the graph that belongs to a traced function, found by its arguments and results."""
+    wanted_arguments = [tensor.dtype.as_datatype_enum for tensor in concrete.inputs]
+    wanted_results = [tensor.dtype.as_datatype_enum for tensor in concrete.outputs]
+    controls = set(concrete.function_def.control_ret.values())
+    found = [
+        graph
+        for graph in collected.graphs
+        if _types(graph, "_Arg") == wanted_arguments
+        and _types(graph, "_Retval") == wanted_results
+        and controls <= {node.name for node in graph.node}
+    ]
+    if len(found) != 1:
+        raise NoKeyError(f"its optimised graph was seen {len(found)} times instead of once")
+    return found[0]
+
+
+def _types(graph: Any, op: str) -> list[int]:
+    types = {node.attr["index"].i: node.attr["T"].type for node in graph.node if node.op == op}
+    return [types[index] for index in sorted(types)]

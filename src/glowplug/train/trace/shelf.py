@@ -1,0 +1,194 @@
+"""Where entries are kept: a small interface, a directory that only its owner can touch, and memory.
+
+An entry is code that will run in this process. So a directory is used only if this user owns it and nobody
+else can write to it or read it, and the same is asked of each file. Nothing here knows what an entry
+contains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from glowplug.core import files
+from glowplug.core.errors import StorageError
+
+_SUFFIX = ".trace"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One kept entry. Times are seconds since the epoch."""
+
+    name: str
+    size: int
+    created_s: float
+    used_s: float
+
+
+class Shelf(Protocol):
+    """Keeps byte strings by name."""
+
+    def read(self, name: str, limit: int | None = None) -> bytes | None:
+        """Return the entry (or its first `limit` bytes), or None if there is none."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Keep `data` under `name`; whole or not at all."""
+
+    def items(self) -> list[Item]:
+        """Return what is kept, last used first."""
+
+    def touch(self, name: str) -> None:
+        """Note that an entry was used."""
+
+    def remove(self, name: str) -> None:
+        """Forget an entry; nothing happens if it is gone already."""
+
+
+class MemoryShelf:
+    """Keeps entries for this process only: what is left when there is no directory to trust."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[bytes, float, float]] = {}
+
+    def read(self, name: str, limit: int | None = None) -> bytes | None:
+        """Return the entry (or its first `limit` bytes), or None if there is none."""
+        found = self._entries.get(name)
+        return None if found is None else found[0][:limit]
+
+    def write(self, name: str, data: bytes) -> None:
+        """Keep `data` under `name`."""
+        self._entries[name] = (data, time.time(), time.time())
+
+    def items(self) -> list[Item]:
+        """Return what is kept, last used first."""
+        found = [Item(name, len(data), made, used) for name, (data, made, used) in self._entries.items()]
+        return sorted(found, key=lambda item: -item.used_s)
+
+    def touch(self, name: str) -> None:
+        """Note that an entry was used."""
+        if name in self._entries:
+            data, made, _ = self._entries[name]
+            self._entries[name] = (data, made, time.time())
+
+    def remove(self, name: str) -> None:
+        """Forget an entry."""
+        self._entries.pop(name, None)
+
+
+class DirectoryShelf:
+    """Keeps each entry in a file of a directory that this user alone can use."""
+
+    def __init__(self, path: Path, *, create: bool = True) -> None:
+        self.path = path
+        try:
+            if create:
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._check(path.lstat(), path, stat.S_ISDIR)
+        except OSError as error:
+            raise StorageError("the trace cache cannot be used", seen=f"{path} ({error.strerror})") from error
+
+    def read(self, name: str, limit: int | None = None) -> bytes | None:
+        """Return the entry (or its first `limit` bytes), or None if there is none."""
+        try:
+            descriptor = os.open(self._place(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageError(
+                "a trace cannot be read", seen=f"{self._place(name)} ({error.strerror})"
+            ) from error
+        with os.fdopen(descriptor, "rb") as stream:
+            self._check(os.fstat(descriptor), self._place(name), stat.S_ISREG)
+            return stream.read(-1 if limit is None else limit)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Keep `data` under `name`; whole or not at all, readable by this user alone."""
+        place = self._place(name)
+        try:
+            with self._umask(0o077):
+                files.write_file(place, data)
+        except OSError as error:
+            raise StorageError("a trace cannot be written", seen=f"{place} ({error.strerror})") from error
+
+    def items(self) -> list[Item]:
+        """Return what is kept, last used first."""
+        found = []
+        for place in self.path.glob(f"*{_SUFFIX}"):
+            with contextlib.suppress(FileNotFoundError):
+                info = place.lstat()
+                found.append(Item(place.name[: -len(_SUFFIX)], info.st_size, info.st_mtime, info.st_atime))
+        return sorted(found, key=lambda item: -item.used_s)
+
+    def touch(self, name: str) -> None:
+        """Note that an entry was used: its access time, set by hand because file systems rarely do."""
+        with contextlib.suppress(OSError):
+            made = self._place(name).lstat().st_mtime
+            os.utime(self._place(name), (time.time(), made), follow_symlinks=False)
+
+    def remove(self, name: str) -> None:
+        """Forget an entry; nothing happens if it is gone already."""
+        try:
+            self._place(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(
+                "a trace cannot be removed", seen=f"{self._place(name)} ({error.strerror})"
+            ) from error
+
+    def _place(self, name: str) -> Path:
+        if not name.isalnum():
+            raise StorageError("not the name of a trace", seen=name)
+        return self.path / f"{name}{_SUFFIX}"
+
+    @staticmethod
+    def _check(info: os.stat_result, place: Path, expected: object) -> None:
+        if not expected(info.st_mode):  # type: ignore[operator]
+            raise StorageError(
+                "not what the trace cache keeps", seen=f"{place} ({stat.filemode(info.st_mode)})"
+            )
+        if info.st_uid != os.geteuid() or info.st_mode & 0o077:
+            raise StorageError(
+                "the trace cache holds code, and others can reach this one",
+                seen=f"{place} ({stat.filemode(info.st_mode)}, owner {info.st_uid})",
+                remedy="use a directory that you own with mode 0700",
+            )
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _umask(mask: int) -> Iterator[None]:
+        previous = os.umask(mask)
+        try:
+            yield
+        finally:
+            os.umask(previous)
+
+
+def default_directory() -> Path:
+    """Return where traces are kept when nobody says: below `GLOWPLUG_CACHE_DIR` or the user's cache
+    folder.
+    """
+    chosen = os.environ.get("GLOWPLUG_CACHE_DIR")
+    if chosen:
+        return Path(chosen) / "traces"
+    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(home) / "glowplug" / "traces"
+
+
+def prune(shelf: Shelf, *, max_bytes: int | None = None, older_than_s: float | None = None) -> list[Item]:
+    """Remove the entries that were not used for longest until the rest fits; return what was removed."""
+    removed: list[Item] = []
+    total = 0
+    for item in shelf.items():
+        total += item.size
+        stale = older_than_s is not None and item.used_s < time.time() - older_than_s
+        if stale or (max_bytes is not None and total > max_bytes):
+            shelf.remove(item.name)
+            removed.append(item)
+            total -= item.size
+    return removed

@@ -1,0 +1,120 @@
+"""How a `tf.function` is called: the type of its arguments, the tensors in them, and their part of
+the key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from glowplug.train.fingerprint.walker import Walker
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call. `kind` is TensorFlow's own type of the arguments, by which it decides whether to
+    trace again.
+    """
+
+    kind: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def tensors(self) -> list[Any]:
+        """Return the tensors among the arguments, in the order a traced function takes them."""
+        return list(self.kind.unpack_inputs(self.kind.bind(*self.args, **self.kwargs)))
+
+
+def call_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    """Describe a call of a `tf.function` as TensorFlow would."""
+    from tensorflow.python.eager.polymorphic_function import function_type_utils
+
+    bound = function_type_utils.canonicalize_function_inputs(
+        args, kwargs, function._function_type, function._default_values, function._is_pure
+    )
+    args, kwargs = bound.args, bound.kwargs
+    signature = function.input_signature
+    typed = args if signature is None else (*signature, *args[len(signature) :])
+    kind, _ = function_type_utils.make_canonicalized_monomorphic_type(
+        typed, kwargs, {}, function._function_type
+    )
+    return Call(kind, args, kwargs)
+
+
+def visit_inputs(walker: Walker, call: Call) -> None:
+    """Add the types of the arguments to a key: tensors by dtype and shape, everything else by value."""
+    previous = walker.stream.enter("inputs")
+    for name, parameter in call.kind.parameters.items():
+        _visit(walker, parameter.type_constraint, name)
+    walker.stream.enter(previous)
+
+
+def shapes_of(call: Call) -> list[list[Any]]:
+    """Return `[dtype, shape]` of each tensor argument; a shape is None if its rank is not known."""
+    return [_shape(spec) for spec in call.kind.flat_inputs]
+
+
+def traced_shapes(concrete: Any, count: int) -> list[list[Any]]:
+    """Return `[dtype, shape]` of the first `count` arguments as a function was traced with them."""
+    return [_shape(tensor) for tensor in concrete.inputs[:count]]
+
+
+def fits(call: Call, traced: list[list[Any]]) -> bool:
+    """Whether tensors of this call may be given to a function that was traced with these dtypes and
+    shapes.
+    """
+    given = shapes_of(call)
+    return len(given) == len(traced) and all(map(_compatible, given, traced))
+
+
+def layout_of(call: Call) -> str:
+    """Return a text that is equal for two calls of one process that differ in shapes alone."""
+    walker = Walker()
+    for name, parameter in call.kind.parameters.items():
+        _visit(walker, parameter.type_constraint, name, shapes=False)
+    return walker.stream.components()[walker.stream.current]
+
+
+def _visit(walker: Walker, kind: Any, path: str, *, shapes: bool = True) -> None:
+    from tensorflow.core.function.trace_type import default_types
+    from tensorflow.python.framework import tensor, type_spec
+
+    stream = walker.stream
+    if isinstance(kind, tensor.TensorSpec):
+        stream.leaf(path, "tensor", f"{kind.dtype.name}{kind.shape if shapes else ''}")
+    elif isinstance(kind, (default_types.Tuple, default_types.List)):
+        items = kind.components if isinstance(kind, default_types.Tuple) else kind.components_tuple.components
+        stream.emit(type(kind).__name__, b"%d" % len(items))
+        for index, item in enumerate(items):
+            _visit(walker, item, f"{path}[{index}]", shapes=shapes)
+    elif isinstance(kind, default_types.Dict):
+        stream.emit("Dict", b"%d" % len(kind.mapping))
+        walker.code.reads_names = True  # data given by name is matched with the names of the inputs
+        for key, item in kind.mapping.items():
+            walker.visit(key, f"{path} key")
+            _visit(walker, item, f"{path}[{key!r}]", shapes=shapes)
+    elif isinstance(kind, default_types.Literal):
+        walker.visit(kind.value, path)
+    elif isinstance(kind, default_types.Weakref):
+        walker.visit(kind._ref(), path)
+    elif isinstance(kind, type_spec.TypeSpec) and shapes:
+        stream.leaf(path, type(kind).__name__, repr(kind))
+    elif isinstance(kind, type_spec.TypeSpec):
+        stream.leaf(path, type(kind).__name__, str(len(kind.flatten())))
+    else:
+        walker.visit(kind, path)
+
+
+def _shape(spec: Any) -> list[Any]:
+    shape = spec.shape
+    return [spec.dtype.name, None if shape.rank is None else shape.as_list()]
+
+
+def _compatible(given: list[Any], traced: list[Any]) -> bool:
+    if given[0] != traced[0]:
+        return False
+    if traced[1] is None:
+        return True
+    if given[1] is None or len(given[1]) != len(traced[1]):
+        return False
+    return all(wanted is None or wanted == size for size, wanted in zip(given[1], traced[1], strict=True))

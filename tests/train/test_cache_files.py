@@ -1,0 +1,173 @@
+"""A cache that is damaged, foreign or cannot be written never breaks a run."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+
+def _run(cache, caplog, models, train):
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "glowplug.train"), train.enabled(cache):
+        result = models.trained(models.small())
+        return result, train.counts(), [record.message for record in caplog.records]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed", "empty", "not ours"])
+def test_a_damaged_entry_is_ignored_and_replaced(damage, tmp_path, caplog):
+    from glowplug import train
+    from tests.train import models
+
+    cache = tmp_path / "cache"
+    expected, counts, _ = _run(cache, caplog, models, train)
+    assert counts == {"traced": 1, "stored": 1}
+    (entry,) = cache.glob("*.trace")
+    whole = entry.read_bytes()
+    middle = len(whole) // 2
+    entry.write_bytes(
+        {
+            "truncated": whole[:-10],
+            "changed": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+            "empty": b"",
+            "not ours": b"#!/bin/sh\n" + whole,
+        }[damage]
+    )
+    result, counts, said = _run(cache, caplog, models, train)
+    assert (result, counts) == (expected, {"traced": 1, "stored": 1})
+    assert len(said) == 1
+    assert "damaged" in said[0]
+    assert _run(cache, caplog, models, train) == (expected, {"restored": 1}, [])
+
+
+def test_a_directory_that_others_can_reach_is_not_used(tmp_path, caplog):
+    from glowplug import train
+    from tests.train import models
+
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o755)
+    cache.chmod(0o755)
+    result, counts, said = _run(cache, caplog, models, train)
+    assert counts == {"traced": 1, "stored": 1}
+    assert ["others can reach" in text for text in said] == [True]
+    assert not list(cache.iterdir())
+    assert result == models.trained(models.small())
+
+
+def test_an_entry_that_others_can_write_is_not_used(tmp_path, caplog):
+    from glowplug import train
+    from tests.train import models
+
+    cache = tmp_path / "cache"
+    _run(cache, caplog, models, train)
+    (entry,) = cache.glob("*.trace")
+    entry.chmod(0o666)
+    _, counts, said = _run(cache, caplog, models, train)
+    assert counts["traced"] == 1
+    assert "others can reach" in said[0]
+
+
+def test_a_link_instead_of_an_entry_is_not_followed(tmp_path, caplog):
+    from glowplug import train
+    from tests.train import models
+
+    cache = tmp_path / "cache"
+    _run(cache, caplog, models, train)
+    (entry,) = cache.glob("*.trace")
+    elsewhere = tmp_path / "elsewhere"
+    entry.rename(elsewhere)
+    entry.symlink_to(elsewhere)
+    _, counts, said = _run(cache, caplog, models, train)
+    assert counts["traced"] == 1
+    assert said
+
+
+def test_a_cache_that_cannot_be_written_still_serves_this_process(tmp_path, caplog, monkeypatch):
+    from glowplug import train
+    from glowplug.core import files
+    from tests.train import models
+
+    def refuse(*_, **__):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(files, "write_file", refuse)
+    with caplog.at_level(logging.WARNING, "glowplug.train"), train.enabled(tmp_path / "cache"):
+        first = models.trained(models.small())
+        assert models.trained(models.small()) == first
+        assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
+    assert ["for this process alone" in record.message for record in caplog.records] == [True]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path, caplog):
+    from glowplug import train
+    from tests.train import models
+
+    (tmp_path / "file").write_text("")
+    result, counts, said = _run(tmp_path / "file" / "cache", caplog, models, train)
+    assert counts == {"traced": 1, "stored": 1}
+    assert len(said) == 1
+    assert result == models.trained(models.small())
+
+
+def test_what_is_written_is_private(tmp_path, caplog):
+    from glowplug import train
+    from tests.train import models
+
+    previous = os.umask(0)
+    try:
+        _run(tmp_path / "cache", caplog, models, train)
+    finally:
+        os.umask(previous)
+    for path in [tmp_path / "cache", *(tmp_path / "cache").glob("*.trace")]:
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077
+
+
+def test_a_graph_that_does_not_fit_is_traced_instead(tmp_path, caplog, monkeypatch):
+    from glowplug import train
+    from glowplug.train.trace import cached, restore
+    from tests.train import models
+
+    cache = tmp_path / "cache"
+    expected, _, _ = _run(cache, caplog, models, train)
+    monkeypatch.setattr(cached, "add_functions", lambda entry: "a_function_that_is_not_there")
+    result, counts, said = _run(cache, caplog, models, train)
+    assert result == expected
+    assert counts == {"traced": 1}
+    assert "did not fit" in said[0]
+    assert not list(cache.glob("*.trace"))
+    assert restore.add_functions is not cached.add_functions
+
+
+def test_verify_traces_and_compares(tmp_path, caplog):
+    from glowplug import train
+    from tests.train import models
+
+    cache = tmp_path / "cache"
+    expected, _, _ = _run(cache, caplog, models, train)
+    with train.enabled(cache, verify=True):
+        assert models.trained(models.small()) == expected
+        assert train.counts() == {"traced": 1, "verified": 1}
+
+
+def test_verify_removes_a_trace_that_differs(tmp_path, caplog, monkeypatch):
+    from glowplug import train
+    from glowplug.train import session
+    from tests.train import models
+
+    cache = tmp_path / "cache"
+    with monkeypatch.context() as patched, train.enabled(cache):
+        # A key that cannot tell two models apart is the mistake that verifying must find.
+        patched.setattr(session.Key, "plus", lambda self, name, value: session.Key({name: "blind"}, {}))
+        models.trained(models.small())
+    with caplog.at_level(logging.WARNING, "glowplug.train"), train.enabled(cache, verify=True):
+        monkeypatch.setattr(session.Key, "plus", lambda self, name, value: session.Key({name: "blind"}, {}))
+        changed = models.trained(models.small(activation="tanh"))
+        assert train.counts() == {"traced": 1, "different": 1}
+    monkeypatch.undo()
+    assert changed == models.trained(models.small(activation="tanh"))
+    assert any("differs" in record.message for record in caplog.records)
+    assert not list(cache.glob("*.trace"))
