@@ -1,1 +1,41 @@
-"""Glowplug measures, explains and removes the cold start of TensorFlow."""
+"""Glowplug measures, explains and removes the cold start of TensorFlow.
+
+Names are looked up when they are first used: importing this package loads nothing else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .convert.pack import pack
+    from .core.errors import GlowplugError
+    from .loader.model import Model
+    from .loader.open import load, load_async
+    from .probe.run import profile
+
+_HOMES = {
+    "GlowplugError": ".core.errors",
+    "Model": ".loader.model",
+    "load": ".loader.open",
+    "load_async": ".loader.open",
+    "pack": ".convert.pack",
+    "profile": ".probe.run",
+    "__version__": ".core.version",
+}
+
+__all__ = ["GlowplugError", "Model", "load", "load_async", "pack", "profile", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'glowplug' has no attribute {name!r}")
+    value = getattr(import_module(home, __name__), "VERSION" if name == "__version__" else name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -47,7 +47,7 @@ class GlowplugError(Exception):
         self.seen = seen
         self.remedy = remedy
         text = what if seen is None else f"{what}: {seen}"
-        super().__init__(f"{text}. {remedy}" if remedy else text)
+        super().__init__(f"{text}; {remedy}" if remedy else text)
 
 
 class UsageError(GlowplugError):

@@ -33,8 +33,8 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_file(path: Path, data: bytes, *, force: bool = True) -> None:
-    """Write `data` to `path` through a sibling temporary file, fsync and rename."""
+def write_file(path: Path, data: bytes, *, force: bool = True, mode: int = 0o666) -> None:
+    """Write `data` to `path` through a sibling temporary file, fsync and rename. `mode` is subject to the umask."""
     refuse_existing(path, force=force)
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}{_MARK}", dir=path.parent)
@@ -46,7 +46,7 @@ def write_file(path: Path, data: bytes, *, force: bool = True) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(mode & ~_umask())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

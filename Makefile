@@ -1,0 +1,87 @@
+# `make help` lists the targets. PYTHON=python3.12 chooses the interpreter of .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+RESULTS := bench/results
+# These ask for `tensorflow`, which would overwrite tensorflow-cpu: they are installed without what they ask for.
+BESIDE := tensorflow-text==2.21.1 tf-keras==2.21.0
+VERSIONS := 2.16.2 2.18.1 2.20.0
+
+.PHONY: help install demo test test-all check lint docs bench test-versions chromium clean
+
+help:
+	@echo 'make demo            a tour: stock TensorFlow against Glowplug on a small model'
+	@echo 'make test            the tests that take seconds'
+	@echo 'make test-all        all tests'
+	@echo 'make lint            format, lint, types, layers'
+	@echo 'make docs            write the generated parts of the documentation again'
+	@echo 'make check           lint, generated documentation up to date, tests'
+	@echo 'make bench           all benchmarks, into $(RESULTS)'
+	@echo 'make test-versions   a core set of tests with TensorFlow $(VERSIONS)'
+	@echo 'make chromium        the Debian package that the browser tests need'
+
+# Bytecode is made here, once: with PYTHONDONTWRITEBYTECODE set, Python would compile every module at each start, and
+# both sides of each comparison would be slower than they are for users.
+$(READY): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(BIN)/uv || { $(BIN)/python -m ensurepip >/dev/null; $(BIN)/python -m pip install --quiet uv; }
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode -e '.[cpu,dev]'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --no-deps $(BESIDE) || \
+	  echo 'the tests that need $(BESIDE) will be skipped'
+	touch $@
+
+install: $(READY)
+	@$(BIN)/python -m compileall -q src
+
+demo: install
+	@$(BIN)/glowplug demo
+
+test: install
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-all: install
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(READY)
+	$(BIN)/python docs/make_cli_reference.py
+	$(BIN)/python docs/make_error_reference.py
+	$(BIN)/python bench/readme_table.py
+
+check: lint
+	$(BIN)/python docs/make_cli_reference.py --check
+	$(BIN)/python docs/make_error_reference.py --check
+	$(BIN)/python bench/readme_table.py --check
+	$(MAKE) test
+
+bench: install
+	$(BIN)/python bench/first_prediction.py
+	$(BIN)/python bench/steady.py
+	$(BIN)/python bench/memory.py
+	$(BIN)/python bench/pack.py
+	$(BIN)/python bench/readme_table.py
+
+test-versions: $(READY)
+	set -e; for version in $(VERSIONS); do \
+	  echo "TensorFlow $$version"; \
+	  environment=.venvs/tensorflow-$$version; \
+	  test -x $$environment/bin/python || $(PYTHON) -m venv $$environment; \
+	  $(BIN)/uv pip install --quiet --python $$environment/bin/python --compile-bytecode \
+	    "tensorflow-cpu==$$version" 'keras>=3' pytest pytest-timeout hypothesis -e .; \
+	  $$environment/bin/python -m pytest -m 'core and not slow'; \
+	done
+
+chromium:
+	@if command -v chromium >/dev/null; then echo 'chromium is there'; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq chromium; \
+	else echo 'chromium needs root: sudo apt-get install -y chromium; until then the browser tests are skipped'; fi
+
+clean:
+	rm -rf $(VENV) .venvs bench/.cache

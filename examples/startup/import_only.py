@@ -1,0 +1,3 @@
+"""Import TensorFlow and do nothing."""
+
+import tensorflow  # noqa: F401

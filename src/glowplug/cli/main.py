@@ -1,0 +1,120 @@
+"""The command `glowplug`: finds the verb, runs it, and prints what went wrong in one line.
+
+A verb is a module of this folder with `NAME`, `HELP` (one line), `EXAMPLE` (command lines for its help),
+`add_arguments(parser)` and `run(args) -> int`. Only the chosen verb's module is imported, and it imports what is heavy
+inside `run`, so that `glowplug --help` starts at once. This is the one place that prints errors and turns them into
+exit codes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from glowplug.core.errors import GlowplugError
+from glowplug.core.version import VERSION
+
+# name -> (module, the module's HELP)
+VERBS = {
+    "profile": ("glowplug.cli.profile", "run a script, a module or a command and show where its start went"),
+    "report": ("glowplug.cli.report", "render a saved profile: terminal, HTML, Perfetto trace, JSON"),
+    "compare": ("glowplug.cli.compare", "compare two saved profiles by phase, with noise taken into account"),
+    "budget": ("glowplug.cli.budget", "fail when a saved profile is over its limits"),
+    "pack": (
+        "glowplug.cli.pack",
+        "turn a SavedModel, .keras or .h5 model into a bundle, outputs proven equal",
+    ),
+    "inspect": ("glowplug.cli.inspect", "show what a bundle holds"),
+    "verify": ("glowplug.cli.verify", "check every byte of a bundle"),
+    "predict": ("glowplug.cli.predict", "call a bundle once, and say how long it took"),
+    "demo": ("glowplug.cli.demo", "a tour: stock TensorFlow against Glowplug on a model it builds itself"),
+    "doctor": ("glowplug.cli.doctor", "say what this machine can and cannot do"),
+}
+
+EXIT_CODES = """\
+exit codes: 0 good, 1 a check failed, 2 usage, 3 bad model, bundle or input, 4 storage, 5 runtime"""
+
+_STORAGE, _UNEXPECTED, _INTERRUPTED, _TERMINATED, _PIPE_CLOSED = 4, 5, 130, 143, 141
+_DEBUG = "GLOWPLUG_DEBUG"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code. A usage error leaves through `SystemExit(2)`, as argparse does."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    previous = signal.signal(signal.SIGTERM, _terminated)
+    try:
+        parser = build_parser(arguments)
+        args = parser.parse_args(arguments)
+        if args.verb is None:
+            parser.print_help()
+            return 2
+        code: int = args.run(args)
+        sys.stdout.flush()  # here, so that a closed pipe is met below and not at interpreter exit
+        return code
+    except GlowplugError as error:
+        return _fail(error, str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail(None, "interrupted", _INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at exit
+        return _PIPE_CLOSED
+    except OSError as error:
+        return _fail(error, f"{error.strerror or type(error).__name__}: {error.filename or error}", _STORAGE)
+    except Exception as error:  # the process boundary: everything else is a defect of ours
+        hint = "" if os.environ.get(_DEBUG) else f"; set {_DEBUG}=1 for the traceback"
+        return _fail(error, f"unexpected {type(error).__name__}: {error}{hint}", _UNEXPECTED)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser, with the options of the one verb that `arguments` names."""
+    parser = argparse.ArgumentParser(
+        prog="glowplug",
+        description="Measures, explains and removes the cold start of TensorFlow.",
+        epilog=f"`glowplug VERB --help` explains a verb and shows an example.\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"glowplug {VERSION}")
+    parser.set_defaults(verb=None)
+    verbs = parser.add_subparsers(metavar="VERB", title="verbs")
+    chosen = next((one for one in arguments if not one.startswith("-")), None)
+    for name, (module_name, help_line) in VERBS.items():
+        if name != chosen:
+            verbs.add_parser(name, help=help_line)
+            continue
+        module = import_module(module_name)
+        verb = verbs.add_parser(
+            name,
+            help=help_line,
+            description=f"{module.HELP[0].upper()}{module.HELP[1:]}.",
+            epilog=f"example:\n{_indented(module.EXAMPLE)}\n\n{EXIT_CODES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(verb)
+        verb.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+        verb.set_defaults(verb=name, run=module.run)
+    return parser
+
+
+def _fail(error: BaseException | None, message: str, code: int) -> int:
+    if error is not None and os.environ.get(_DEBUG):
+        import traceback
+
+        traceback.print_exception(error)
+    print(f"glowplug: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _terminated(number: int, frame: object) -> NoReturn:
+    """Leave through the ordinary way out, so that half-written outputs are removed."""
+    sys.exit(_TERMINATED)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.strip().splitlines())

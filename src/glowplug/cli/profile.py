@@ -1,0 +1,96 @@
+"""`glowplug profile`: run a program and show where its start went.
+
+The target owns stdout; everything of ours goes to stderr. The exit code is the target's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .profile_outputs import add_output_arguments, refuse_existing_outputs, write_outputs
+
+if TYPE_CHECKING:
+    from glowplug.core.profile import Profile
+
+NAME = "profile"
+HELP = "run a script, a module or a command and show where its start went"
+EXAMPLE = """
+glowplug profile train.py --epochs 1
+glowplug profile -o start.json --html start.html --repeat 5 -m my.service
+glowplug profile --cold-cache -- gunicorn app:app --check-config
+"""
+
+_SIGNALLED = 128
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's options. Everything after the target belongs to the target."""
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="save the profile as JSON")
+    add_output_arguments(parser)
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="run N times; show the median run and the spread"
+    )
+    parser.add_argument(
+        "--cold-cache", action="store_true", help="drop the page cache before each run (root), or evict from it"
+    )
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="profile a module")
+    parser.add_argument("-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="profile a piece of code")
+    parser.add_argument(
+        "target",
+        nargs=argparse.REMAINDER,
+        metavar="SCRIPT | -- COMMAND",
+        help="the script with its arguments, or any command after --",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Profile the target, print the report, and leave with the target's exit code."""
+    from glowplug.core.files import refuse_existing
+    from glowplug.core.profile_json import write_profile
+    from glowplug.probe.run import profile_target
+
+    refuse_existing_outputs(args)
+    if args.output is not None:
+        refuse_existing(args.output, force=args.force)
+
+    def progress(text: str) -> None:
+        print(f"glowplug: {text}", file=sys.stderr, flush=True)
+
+    profile = profile_target(_words(args), repeat=args.repeat, cold_cache=args.cold_cache, progress=progress)
+    profile = _with_findings(profile)
+    if args.output is not None:
+        write_profile(profile, args.output, force=args.force)
+        print(f"wrote {args.output}", file=sys.stderr)
+    write_outputs(profile, args)
+    _print(profile, as_json=args.json)
+    return profile.exit_code if profile.exit_code >= 0 else _SIGNALLED - profile.exit_code
+
+
+def _words(args: argparse.Namespace) -> list[str]:
+    if args.module is not None:
+        return ["-m", *args.module]
+    if args.code is not None:
+        return ["-c", *args.code]
+    return list(args.target)
+
+
+def _with_findings(profile: Profile) -> Profile:
+    from glowplug.advise.engine import with_findings
+
+    return with_findings(profile)
+
+
+def _print(profile: Profile, *, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        from glowplug.core.profile_json import encode
+
+        print(json.dumps(encode(profile), separators=(",", ":"), allow_nan=False), file=sys.stderr)
+        return
+    from glowplug.report.terminal import print_profile
+
+    print_profile(profile, sys.stderr)

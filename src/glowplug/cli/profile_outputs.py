@@ -1,0 +1,43 @@
+"""The files a profile is rendered into: options and writing, shared by the verbs that have a profile in hand."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from glowplug.core.profile import Profile
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add `--html`, `--trace` and `--force`."""
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML report")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write a Chrome trace for ui.perfetto.dev")
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+
+
+def refuse_existing_outputs(args: argparse.Namespace) -> None:
+    """Raise `OutputExistsError` before any work is done, rather than after it."""
+    from glowplug.core.files import refuse_existing
+
+    for path in (args.html, args.trace):
+        if path is not None:
+            refuse_existing(path, force=args.force)
+
+
+def write_outputs(profile: Profile, args: argparse.Namespace) -> None:
+    """Write the files that were asked for and name each on stderr."""
+    from glowplug.core.files import write_file
+
+    if args.html is not None:
+        from glowplug.report.html import render_html
+
+        write_file(args.html, render_html(profile), force=args.force)
+        print(f"wrote {args.html}", file=sys.stderr)
+    if args.trace is not None:
+        from glowplug.report.perfetto import render_trace
+
+        write_file(args.trace, render_trace(profile), force=args.force)
+        print(f"wrote {args.trace} (open it at ui.perfetto.dev)", file=sys.stderr)

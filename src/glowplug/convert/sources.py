@@ -1,0 +1,119 @@
+"""Brings whatever the user has into a SavedModel directory: a path, a Keras model, a `tf.Module`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from glowplug.core.errors import GlowplugError, NotAModelError, UsageError
+
+from .saved_model import is_saved_model
+
+_KERAS_FILES = (".keras", ".h5", ".hdf5")
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A SavedModel directory and what it was made from."""
+
+    directory: Path
+    kind: str
+    name: str
+
+
+def locate(model: Any, scratch: Path, signatures: Mapping[str, Any] | None = None) -> Located:
+    """Return a SavedModel for `model`, exporting into `scratch` where it is none yet."""
+    if isinstance(model, str | Path):
+        return _from_path(Path(model), scratch)
+    import tensorflow as tf
+
+    target = scratch / "saved_model"
+    if _is_keras_model(model):
+        _export_keras(model, target)
+        return Located(target, "Keras model", model.name)
+    if isinstance(model, tf.Module):
+        _save_module(model, target, signatures)
+        return Located(target, "tf.Module", model.name)
+    raise NotAModelError(
+        "this object is no model",
+        seen=type(model).__name__,
+        remedy="give a path, a Keras model or a tf.Module",
+    )
+
+
+def _from_path(path: Path, scratch: Path) -> Located:
+    if not path.exists():
+        raise UsageError("there is no such model", seen=path)
+    if path.is_dir() and is_saved_model(path):
+        return Located(path.resolve(), "SavedModel", path.name)
+    if path.is_file() and path.suffix in _KERAS_FILES:
+        target = scratch / "saved_model"
+        _export_keras(_load_keras(path), target)
+        return Located(target, f"Keras {path.suffix} file", path.name)
+    raise NotAModelError("not a model", seen=path, remedy="give a SavedModel directory, a .keras file or an .h5 file")
+
+
+def _load_keras(path: Path) -> Any:
+    import keras
+
+    try:
+        return keras.models.load_model(path, compile=False)
+    except Exception as error:  # Keras raises errors of every kind for a file that is no model
+        raise NotAModelError(
+            "Keras cannot load this file",
+            seen=f"{path} ({_first_line(error)})",
+            remedy="for custom classes, load the model in Python and pass the object to glowplug.pack",
+        ) from error
+
+
+def _export_keras(model: Any, target: Path) -> None:
+    try:
+        model.export(str(target), verbose=False)
+    except Exception as error:  # as above
+        raise NotAModelError(
+            "Keras cannot export this model",
+            seen=f"{model.name} ({_first_line(error)})",
+            remedy="build it first: call it once on an input",
+        ) from error
+
+
+def _save_module(module: Any, target: Path, signatures: Mapping[str, Any] | None) -> None:
+    import tensorflow as tf
+
+    chosen = dict(signatures or _module_signatures(module))
+    if not chosen:
+        raise NotAModelError(
+            "this tf.Module has nothing to call",
+            seen=module.name,
+            remedy="decorate a method with @tf.function(input_signature=[...]), or pass signatures={...}",
+        )
+    try:
+        tf.saved_model.save(module, str(target), signatures=chosen)
+    except GlowplugError:
+        raise
+    except Exception as error:  # TensorFlow raises errors of every kind for what it cannot save
+        raise NotAModelError("TensorFlow cannot save this module", seen=_first_line(error)) from error
+
+
+def _module_signatures(module: Any) -> dict[str, Any]:
+    """Return the methods that say what they take. `__call__`, or the only one, is `serving_default`."""
+    found = {}
+    for name in dir(type(module)):
+        attribute = getattr(module, name, None) if not name.startswith("__") or name == "__call__" else None
+        if getattr(attribute, "input_signature", None) is not None and hasattr(attribute, "get_concrete_function"):
+            found[name] = attribute
+    if len(found) == 1 or "__call__" in found:
+        default = "__call__" if "__call__" in found else next(iter(found))
+        found["serving_default"] = found.pop(default)
+    return found
+
+
+def _is_keras_model(model: Any) -> bool:
+    return hasattr(model, "export") and hasattr(model, "count_params")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = (str(error) or type(error).__name__).strip().splitlines()
+    return lines[0][:300] if lines else type(error).__name__

@@ -1,0 +1,138 @@
+"""Writes converted models into bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glowplug.bundle import allowlist, layout
+from glowplug.bundle.writer import BundleWriter
+from glowplug.core.dtypes import BY_CODE
+from glowplug.core.manifest import Asset, InitStep, Port, Signature
+from glowplug.core.version import VERSION
+from glowplug.loader.warmup import Request, encode
+from glowplug.runtime.fingerprint import fingerprint
+from glowplug.runtime.library import open_library
+
+from .native import NativeModel
+from .saved_model import SourceSignature
+from .sources import Located
+
+
+def write_native(
+    directory: Path,
+    model: NativeModel,
+    source: Located,
+    requests: Sequence[Request],
+    op_libraries: Sequence[str],
+) -> None:
+    """Write a `native` bundle, each distinct tensor once."""
+    with BundleWriter(directory) as writer:
+        places, doubles = _store_weights(writer, model)
+        for graph in (model.portable, model.graph):
+            graph.redirect(doubles)
+            graph.keep(set(graph.nodes) - set(doubles))
+        writer.add_file(layout.PORTABLE_GRAPH, model.portable.to_graph_def().SerializeToString(deterministic=True))
+        writer.add_file(layout.GRAPH, model.graph.to_graph_def().SerializeToString(deterministic=True))
+        assets = []
+        for place, (node, path) in enumerate(sorted(model.assets.items())):
+            relative = f"{layout.ASSETS}{place:02}-{path.name}"
+            writer.add_file(relative, path)
+            assets.append(Asset(node, relative))
+        signatures = {
+            name: Signature(
+                inputs=_ports(signature.inputs),
+                outputs=_ports(signature.outputs),
+                weights=_needed(model, [p.tensor for p in signature.outputs.values()] + [*signature.targets], places),
+                targets=signature.targets,
+            )
+            for name, signature in model.signatures.items()
+        }
+        steps = [InitStep(step, _needed(model, list(step), places)) for step in model.initializers]
+        _add_warmup(writer, requests, signatures)
+        manifest = writer.finish(
+            engine="native",
+            signatures=signatures,
+            assets=assets,
+            initializers=steps,
+            op_libraries=op_libraries,
+            fingerprint=fingerprint(open_library().version),
+            provenance=_provenance(source),
+        )
+    extra = _custom_ops(op_libraries)
+    for name in (layout.PORTABLE_GRAPH, layout.GRAPH):
+        allowlist.check_graph((directory / name).read_bytes(), manifest, extra_ops=extra)
+
+
+def write_savedmodel(
+    directory: Path,
+    signatures: Mapping[str, SourceSignature],
+    source: Located,
+    requests: Sequence[Request],
+    op_libraries: Sequence[str],
+) -> None:
+    """Write a `savedmodel` bundle: the SavedModel as it is."""
+    declared = {name: Signature(_ports(s.inputs), _ports(s.outputs)) for name, s in signatures.items()}
+    with BundleWriter(directory) as writer:
+        writer.copy_tree(layout.SAVED_MODEL, source.directory)
+        _add_warmup(writer, requests, declared)
+        writer.finish(
+            engine="savedmodel",
+            signatures=declared,
+            op_libraries=op_libraries,
+            fingerprint=fingerprint(open_library().version),
+            provenance=_provenance(source),
+        )
+
+
+def _store_weights(writer: BundleWriter, model: NativeModel) -> tuple[dict[str, int], dict[str, str]]:
+    """Write the weights. Returns the index of each node's tensor, and the nodes that repeat another one."""
+    places: dict[str, int] = {}
+    doubles: dict[str, str] = {}
+    for node, value in model.weights.values.items():
+        array = value()
+        dtype = BY_CODE[model.portable.nodes[node].attr["dtype"].type].name
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        index = writer.add_tensor(node, model.weights.names[node], dtype, array.shape, data)
+        stored = writer.tensors[index].node
+        places[stored] = index
+        if stored != node:
+            doubles[node] = stored
+    return places, doubles
+
+
+def _needed(model: NativeModel, references: list[str], places: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the weights that the given tensors and nodes depend on, in either graph."""
+    reached = model.graph.slice(references) | model.portable.slice(references)
+    return tuple(sorted(places[name] for name in reached if name in places))
+
+
+def _ports(ports: Mapping[str, Port]) -> dict[str, Port]:
+    return {name: replace(p, tensor=p.tensor if ":" in p.tensor else f"{p.tensor}:0") for name, p in ports.items()}
+
+
+def _add_warmup(writer: BundleWriter, requests: Sequence[Request], signatures: Mapping[str, Signature]) -> None:
+    for place, request in enumerate(requests):
+        dtypes = {name: port.spec.dtype for name, port in signatures[request.signature].inputs.items()}
+        writer.add_file(f"{layout.WARMUP}{place:04}.json", encode(request, dtypes))
+
+
+def _provenance(source: Located) -> dict[str, Any]:
+    return {
+        "source": source.kind,
+        "name": source.name,
+        "glowplug": VERSION,
+        "tensorflow": open_library().version,
+        "packed_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
+
+
+def _custom_ops(op_libraries: Sequence[str]) -> frozenset[str]:
+    from glowplug.runtime.oplibrary import load_op_library
+
+    return frozenset[str]().union(*(load_op_library(name) for name in op_libraries))

@@ -1,0 +1,129 @@
+"""`Model`: a loaded bundle that is called like a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from numpy.typing import NDArray
+
+from glowplug.core.clock import now_ns
+from glowplug.core.errors import InputError, TensorFlowError
+from glowplug.core.manifest import Signature
+
+from .arguments import bind
+from .engine import Engine
+from .warmup import Request, decode
+
+Answer = NDArray[Any] | dict[str, NDArray[Any]]
+
+_DEFAULT = "serving_default"
+_CALLERS_FAULT = ("INVALID_ARGUMENT", "OUT_OF_RANGE")
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """Where a model came from and how it was loaded. `notes` says what a user should know."""
+
+    path: Path
+    engine: str
+    notes: tuple[str, ...]
+    warmup_files: tuple[Path, ...]
+    provenance: Mapping[str, Any]
+    equivalence: Mapping[str, Any]
+
+
+class Callable:
+    """One signature of a model."""
+
+    __slots__ = ("_engine", "_name", "signature")
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self._name = name
+        self.signature: Signature = engine.signatures[name]
+
+    def __call__(self, value: Any = None, /, **named: Any) -> Answer:
+        """Answer one call: an array for a signature of one input, or a dict by name.
+
+        Returns an array if the signature has one output, else a dict.
+        """
+        arrays = bind(self._name, self.signature, value, named)
+        try:
+            results = self._engine.run(self._name, arrays)
+        except TensorFlowError as error:
+            if error.code not in _CALLERS_FAULT:
+                raise
+            raise InputError(
+                f"TensorFlow refused the inputs of signature {self._name!r}",
+                seen=str(error.seen).splitlines()[0],
+                remedy=f"it is {self.signature}",
+            ) from error
+        if len(results) == 1:
+            return results[0]
+        return dict(zip(self.signature.outputs, results, strict=True))
+
+
+class Model:
+    """A loaded model. Call it, from as many threads as you like; close it, or use it in a `with` block."""
+
+    def __init__(self, engine: Engine, info: Info) -> None:
+        self._engine = engine
+        self.info = info
+        self._signatures = {name: Callable(engine, name) for name in engine.signatures}
+
+    @property
+    def signatures(self) -> Mapping[str, Signature]:
+        """The ways to call the model, by name."""
+        return self._engine.signatures
+
+    @property
+    def engine(self) -> str:
+        """The engine that runs the model: `native` or `savedmodel`."""
+        return self.info.engine
+
+    def signature(self, name: str) -> Callable:
+        """Return the signature of that name, to be called."""
+        try:
+            return self._signatures[name]
+        except KeyError:
+            raise InputError(
+                "the model has no such signature", seen=name, remedy=f"it has {', '.join(self._signatures)}"
+            ) from None
+
+    def __call__(self, value: Any = None, /, **named: Any) -> Answer:
+        """Call the signature `serving_default`, or the only one there is."""
+        name = _DEFAULT if _DEFAULT in self._signatures or len(self._signatures) != 1 else next(iter(self._signatures))
+        return self.signature(name)(value, **named)
+
+    def warmup_requests(self) -> list[Request]:
+        """Return the calls that were packed with the model to warm it up."""
+        return [decode(path.read_bytes(), path.name) for path in self.info.warmup_files]
+
+    def warm_up(self) -> list[int]:
+        """Run the packed warm-up calls and return how many nanoseconds each took."""
+        durations = []
+        for request in self.warmup_requests():
+            began = now_ns()
+            self.signature(request.signature)(dict(request.inputs))
+            durations.append(now_ns() - began)
+        return durations
+
+    def close(self) -> None:
+        """Free the model. Closing twice is harmless; calling it afterwards raises `ClosedError`."""
+        self._engine.close()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        ways = "; ".join(f"{name}{signature}" for name, signature in self.signatures.items())
+        return f"<glowplug.Model {self.info.path.name} ({self.engine}): {ways}>"

@@ -1,0 +1,74 @@
+"""The `savedmodel` engine: TensorFlow's own loader through the C API, still without `import tensorflow`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from glowplug.bundle import layout
+from glowplug.bundle.reader import Bundle
+from glowplug.core.errors import ClosedError, UntrustedBundleError
+from glowplug.core.manifest import Signature
+from glowplug.runtime.config import SessionConfig
+
+from .engine import Options
+from .seal import is_sealed_here
+
+if TYPE_CHECKING:
+    from glowplug.runtime.session import Call
+
+
+class SavedModelEngine:
+    """A `savedmodel` bundle in memory. It runs whatever TensorFlow runs, so the bundle must be trusted."""
+
+    def __init__(self, bundle: Bundle, options: Options) -> None:
+        if not options.trust and not is_sealed_here(bundle.root):
+            raise UntrustedBundleError(
+                "a bundle with the savedmodel engine can run any TensorFlow program, and you did not pack this one",
+                seen=bundle.root.name,
+                remedy="pass trust=True (or --trust) if you trust where it came from, as you would a program",
+            )
+        bundle.check_files(layout.SAVED_MODEL + "saved_model")
+        from glowplug.runtime.oplibrary import load_op_library
+        from glowplug.runtime.session import Session
+
+        for name in options.op_libraries:
+            load_op_library(name)
+        config = SessionConfig(options.intra_op_threads, options.inter_op_threads, optimize=True)
+        self.signatures: Mapping[str, Signature] = bundle.manifest.signatures
+        self.notes: list[str] = []
+        opened, _ = Session.from_saved_model(bundle.root / layout.SAVED_MODEL, config)
+        self._session: Session | None = opened
+        try:
+            self._calls = {name: self._prepare(opened, s) for name, s in self.signatures.items()}
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, signature: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Answer one call; safe from many threads at once."""
+        from glowplug.runtime.tensor import Tensor
+
+        if self._session is None:
+            raise ClosedError("the model is closed", remedy="load it again")
+        ports = self.signatures[signature].inputs.values()
+        tensors = [Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)]
+        try:
+            call: Call = self._calls[signature]
+            return call.run(tensors, copy=True)
+        finally:
+            for tensor in tensors:
+                tensor.close()
+
+    def close(self) -> None:
+        """Close the session. Closing twice is harmless."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def _prepare(self, session: Any, signature: Signature) -> Any:
+        feeds = [port.tensor for port in signature.inputs.values()]
+        fetches = [port.tensor for port in signature.outputs.values()]
+        return session.prepare(feeds, fetches, signature.targets)

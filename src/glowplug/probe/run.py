@@ -1,0 +1,73 @@
+"""Profile a target: the public entry of the probe."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from glowplug.core.errors import UsageError
+from glowplug.core.profile import PHASES, Profile, Runs
+
+from .entry_files import run_directory
+from .events import read_images
+from .launch import launch
+from .merge import merge
+from .page_cache import Cooled, cool
+from .target import Target, resolve_target
+
+
+def profile_target(
+    words: Sequence[str],
+    *,
+    repeat: int = 1,
+    cold_cache: bool = False,
+    environment: Mapping[str, str] | None = None,
+    python: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Profile:
+    """Run a script, `-m module`, `-c code` or `-- command` in a fresh process and return where its time went.
+
+    With `repeat`, the profile is the run of median wall time, and its `runs` hold the figures of all of them. A run
+    that fails ends the repetition: its profile is returned as it is.
+    """
+    if repeat < 1:
+        raise UsageError("a target runs at least once", seen=f"--repeat {repeat}", remedy="give 1 or more")
+    target = resolve_target(words, python=python)
+    variables = dict(os.environ if environment is None else environment)
+    profiles: list[Profile] = []
+    for number in range(1, repeat + 1):
+        if progress is not None and repeat > 1:
+            progress(f"run {number} of {repeat}")
+        cooled = cool(target.arguments) if cold_cache else Cooled("warm", "")
+        profiles.append(_profile_once(target, variables, cooled))
+        if profiles[-1].exit_code != 0:
+            break
+    return _median(profiles, repeat)
+
+
+profile = profile_target  # the name under which the package exports it
+
+
+def _profile_once(target: Target, environment: Mapping[str, str], cooled: Cooled) -> Profile:
+    with run_directory() as directory:
+        launched = launch(target.arguments, directory, environment)
+        images = read_images(directory / "events")
+    notes = (cooled.note,) if cooled.note else ()
+    return merge(launched, images, target.shown, environment, page_cache=cooled.state, notes=notes)
+
+
+def _median(profiles: Sequence[Profile], wanted: int) -> Profile:
+    last = profiles[-1]
+    if wanted == 1:
+        return last
+    if last.exit_code != 0:
+        note = f"run {len(profiles)} of {wanted} ended with exit code {last.exit_code}: not repeated further"
+        return dataclasses.replace(last, notes=(*last.notes, note))
+    ordered = sorted(profiles, key=lambda profile: profile.wall_ns)
+    runs = Runs(
+        wall_ns=tuple(profile.wall_ns for profile in profiles),
+        phases={phase: tuple(profile.phases[phase] for profile in profiles) for phase in PHASES},
+        cpu_ns=tuple(int(profile.environment["cpu_ns"]) for profile in profiles),
+    )
+    return dataclasses.replace(ordered[(len(ordered) - 1) // 2], runs=runs)

@@ -1,0 +1,9 @@
+"""Load a trained model without its optimizer, to predict with it."""
+
+import sys
+
+import keras
+import numpy as np
+
+model = keras.models.load_model(sys.argv[1] + "/model.keras", compile=False)
+model(np.ones([1, 32], "float32"))

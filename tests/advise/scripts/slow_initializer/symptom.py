@@ -1,0 +1,8 @@
+"""Orthogonal kernels: a QR decomposition each."""
+
+import keras
+import numpy as np
+
+layers = [keras.layers.Dense(1400, kernel_initializer="orthogonal") for _ in range(6)]
+model = keras.Sequential([keras.Input([1400]), *layers])
+model.predict(np.ones([1, 1400], "float32"), verbose=0)

@@ -1,0 +1,12 @@
+"""Sessions with thread pools of their own, which nobody closes."""
+
+import tensorflow as tf
+
+tf.compat.v1.disable_eager_execution()
+total = tf.reduce_sum(tf.ones([4]))
+config = tf.compat.v1.ConfigProto(use_per_session_threads=True, inter_op_parallelism_threads=4)
+sessions = []
+for _ in range(15):
+    session = tf.compat.v1.Session(config=config)
+    session.run(total)
+    sessions.append(session)

@@ -1,0 +1,182 @@
+"""The frame around the verbs: help, exit codes, errors in one line, and what is imported for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import types
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from glowplug.cli import main as cli
+from glowplug.core.errors import DigestError, GlowplugError, StorageError
+from glowplug.core.version import VERSION
+
+HEAVY = {"numpy", "tensorflow", "keras", "rich", "jinja2", "ctypes", "asyncio"}
+
+
+def loaded_modules(environment, *arguments):
+    """Return what a run of the command has imported by its end."""
+    code = (
+        "import sys\nfrom glowplug.cli.main import main\n"
+        f"try:\n    main({list(arguments)!r})\nexcept SystemExit: pass\n"
+        "print('MODULES', *sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    last = done.stderr.splitlines()[-1].split()
+    assert last[0] == "MODULES"
+    return set(last[1:])
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
+def test_help_imports_no_verb_and_nothing_heavy(environment, arguments):
+    modules = loaded_modules(environment, *arguments)
+    assert not modules & HEAVY
+    ours = {name for name in modules if name.startswith("glowplug")}
+    assert ours == {
+        "glowplug",
+        "glowplug.cli",
+        "glowplug.cli.main",
+        "glowplug.core",
+        "glowplug.core.errors",
+        "glowplug.core.version",
+    }
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_a_verbs_help_imports_that_verb_alone(environment, verb):
+    modules = loaded_modules(environment, verb, "--help")
+    assert not modules & HEAVY
+    others = {module for name, (module, _) in cli.VERBS.items() if name != verb}
+    assert cli.VERBS[verb][0] in modules
+    assert not modules & others
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_every_verb_follows_the_protocol(verb, call):
+    module_name, help_line = cli.VERBS[verb]
+    module = import_module(module_name)
+    assert verb == module.NAME
+    assert help_line == module.HELP
+    assert "\n" not in help_line
+    assert all(line.startswith(f"glowplug {verb}") for line in module.EXAMPLE.strip().splitlines())
+    code, out, err = call(verb, "--help")
+    assert (code, err) == (0, "")
+    assert module.EXAMPLE.strip().splitlines()[0] in out
+    assert "--json" in out
+    assert "exit codes" in out
+
+
+def test_every_verb_module_is_in_the_table():
+    declared = {module for module, _ in cli.VERBS.values()}
+    for path in Path(cli.__file__).parent.glob("*.py"):
+        if path.stem != "__init__":
+            module = import_module(f"glowplug.cli.{path.stem}")
+            assert hasattr(module, "NAME") == (module.__name__ in declared), path.name
+
+
+def test_help_lists_every_verb(call):
+    code, out, _ = call("--help")
+    assert code == 0
+    for verb in cli.VERBS:
+        assert f"\n    {verb} " in out
+
+
+def test_version(call):
+    assert call("--version") == (0, f"glowplug {VERSION}\n", "")
+
+
+def test_no_verb_is_a_usage_error_that_shows_the_help(call):
+    code, out, _ = call()
+    assert code == 2
+    assert out.startswith("usage: glowplug")
+
+
+@pytest.mark.parametrize("arguments", [["warm"], ["pack"], ["pack", "model"], ["predict", "b", "--repeat", "-1"]])
+def test_wrong_usage_exits_with_2(call, arguments):
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert "usage: glowplug" in err
+
+
+def pretend_verb(monkeypatch, run):
+    """Put a verb into the table that does what a test wants."""
+    module = types.ModuleType("glowplug.cli.pretended")
+    module.NAME, module.HELP, module.EXAMPLE = "pretended", "pretend", "glowplug pretended"
+    module.add_arguments = lambda parser: None
+    module.run = run
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(cli.VERBS, "pretended", (module.__name__, module.HELP))
+
+
+def raising(error):
+    def run(args):
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (GlowplugError("it failed", seen=3, remedy="try again"), 5, "it failed: 3; try again"),
+        (DigestError("wrong bytes"), 3, "wrong bytes"),
+        (StorageError("two\nlines\n"), 4, "two lines"),
+        (OSError(28, "No space left on device", "disk"), 4, "No space left on device: disk"),
+        (ZeroDivisionError("oh"), 5, "unexpected ZeroDivisionError: oh; set GLOWPLUG_DEBUG=1 for the traceback"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_errors_are_one_line_with_their_exit_code(call, monkeypatch, error, code, text):
+    pretend_verb(monkeypatch, raising(error))
+    assert call("pretended") == (code, "", f"glowplug: {text}\n")
+
+
+def test_debug_shows_the_traceback(call, monkeypatch):
+    pretend_verb(monkeypatch, raising(ZeroDivisionError("oh")))
+    monkeypatch.setenv("GLOWPLUG_DEBUG", "1")
+    code, _, err = call("pretended")
+    assert code == 5
+    assert "Traceback" in err
+    assert err.endswith("glowplug: unexpected ZeroDivisionError: oh\n")
+
+
+def test_the_exit_code_of_a_verb_is_passed_on(call, monkeypatch):
+    pretend_verb(monkeypatch, lambda args: 1)
+    assert call("pretended") == (1, "", "")
+
+
+def test_sigterm_is_handled_during_a_verb_and_not_after(call, monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    cleaned = []
+
+    def run(args):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            cleaned.append(True)
+        return 0
+
+    pretend_verb(monkeypatch, run)
+    assert call("pretended")[0] == 143
+    assert cleaned == [True]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_closed_pipe_is_quiet(environment):
+    """The reader goes away before anything is written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "glowplug", "doctor", "--json"],
+        env=environment,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -1,0 +1,83 @@
+"""`glowplug pack` as its users run it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from glowplug.bundle.reader import open_bundle
+
+pytestmark = [pytest.mark.tensorflow]
+
+
+def leftovers(folder):
+    return sorted(path.name for path in folder.iterdir() if "partial" in path.name)
+
+
+@pytest.mark.core
+def test_pack_tells_what_it_made_and_shows_its_stages(run, tiny_model, tmp_path):
+    done = run("pack", tiny_model, "-o", tmp_path / "b.glow")
+    assert done.returncode == 0
+    assert "native bundle" in done.stdout
+    assert "serving_default(x: float32[?, 3]) -> (y: float32[?, 4])" in done.stdout
+    assert "equal to its source" in done.stdout
+    stages = done.stderr.splitlines()
+    assert [line.split()[0] for line in stages[:2]] == ["import", "read"]
+    assert all(line.split()[-1] in ("s", "ms", "us") for line in stages)
+    assert leftovers(tmp_path) == []
+
+
+def test_pack_as_json_with_warmup_and_force(run, tiny_model, tiny_bundle, tmp_path):
+    np.savez(tmp_path / "w.npz", x=np.ones((4, 3), np.float32))
+    done = run("pack", tiny_model, "-o", tiny_bundle, "--warmup", tmp_path / "w.npz", "--force", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["manifest"]["engine"] == "native"
+    assert document["reason"] is None
+    assert document["stages_ns"]["convert"] > 0
+    assert document["bytes"] == sum(one["size"] for one in document["manifest"]["files"].values())
+    assert [path.name for path in open_bundle(tiny_bundle).warmup_files] == ["0000.json"]
+
+
+def test_an_existing_output_is_not_touched_without_force(call, tiny_model, tiny_bundle):
+    before = (tiny_bundle / "bundle.json").read_bytes()
+    code, out, err = call("pack", tiny_model, "-o", tiny_bundle)
+    assert (code, out) == (2, "")
+    assert err.startswith("glowplug: the output exists already")
+    assert "--force" in err
+    assert (tiny_bundle / "bundle.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(("content", "code"), [(None, 2), (b"nothing of the kind", 3)])
+def test_what_is_no_model_leaves_nothing_behind(run, tmp_path, content, code):
+    source = tmp_path / "model.keras"
+    if content is not None:
+        source.write_bytes(content)
+    done = run("pack", source, "-o", tmp_path / "b.glow")
+    assert done.returncode == code
+    assert done.stdout == ""
+    message = done.stderr.splitlines()[-1]
+    assert message.startswith("glowplug: ")
+    assert "model.keras" in message
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ([] if content is None else ["model.keras"])
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_pack_leaves_nothing_behind(environment, tiny_model, tmp_path, number, code):
+    command = [sys.executable, "-m", "glowplug", "pack", str(tiny_model), "-o", str(tmp_path / "b.glow")]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "import TensorFlow" in process.stderr.readline()  # written when this stage has ended: it is at work
+    assert len(leftovers(tmp_path)) == 1
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert out == ""
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,57 @@
+"""Fixtures that every layer's tests share. Models are built once for a test run, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+SHARED_MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
+
+
+@pytest.fixture(scope="session")
+def zoo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("zoo")
+
+
+@pytest.fixture(scope="session")
+def saved_model(zoo_folder: Path) -> Callable[[str], Path]:
+    """Return the SavedModel of a model of the zoo."""
+
+    def build(name: str) -> Path:
+        directory = zoo_folder / name
+        if not directory.exists():
+            from tests import zoo
+
+            if name in zoo.APPLICATIONS:
+                zoo.build_application(name, directory)
+            else:
+                zoo.BUILDERS[name](directory)
+        return directory
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def bundle(zoo_folder: Path, saved_model: Callable[[str], Path]) -> Callable[[str], Path]:
+    """Return the bundle of a model of the zoo, packed with `--engine auto`."""
+
+    def packed(name: str) -> Path:
+        directory = zoo_folder / f"{name}.glow"
+        if not directory.exists():
+            import glowplug
+
+            glowplug.pack(saved_model(name), directory)
+        return directory
+
+    return packed
+
+
+@pytest.fixture(autouse=True, scope="session")
+def private_state(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the seal's key of the person who runs the tests out of it."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))

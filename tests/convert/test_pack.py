@@ -1,0 +1,222 @@
+"""The orchestration of `pack`: sources, engines, warm-up, refusal, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glowplug
+from glowplug.bundle.reader import open_bundle
+from glowplug.core import errors
+
+pytestmark = pytest.mark.tensorflow
+
+
+def leftovers(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_keras_file(tmp_path: Path) -> None:
+    import keras
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(300), keras.layers.Dense(2)])
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype("float32")
+    for suffix in ("keras", "h5"):
+        model.save(tmp_path / f"m.{suffix}")
+        packed = glowplug.pack(tmp_path / f"m.{suffix}", tmp_path / f"{suffix}.glow")
+        assert packed.manifest.engine == "native"
+        assert packed.manifest.provenance["name"] == f"m.{suffix}"
+        with glowplug.load(tmp_path / f"{suffix}.glow") as loaded:
+            np.testing.assert_allclose(loaded(x), model.predict(x, verbose=0), rtol=1e-5, atol=1e-6)
+
+
+def test_live_keras_model_and_module(tmp_path: Path) -> None:
+    import keras
+    import tensorflow as tf
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    glowplug.pack(model, tmp_path / "keras.glow")
+
+    class Double(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+        def __call__(self, x: Any) -> Any:
+            return x * 2
+
+    glowplug.pack(Double(), tmp_path / "module.glow")
+    with glowplug.load(tmp_path / "module.glow") as loaded:
+        np.testing.assert_array_equal(loaded([1, 2, 3]), [2, 4, 6])
+
+
+def test_each_tensor_is_stored_once(bundle: Callable[[str], Path], saved_model: Callable[[str], Path]) -> None:
+    stored = open_bundle(bundle("dense")).manifest
+    assert len(stored.signatures) == 2  # Keras exports the same function twice, and every weight twice
+    size = sum(tensor.nbytes for tensor in stored.tensors)
+    assert size == 4 * (16 * 64 + 64 + 64 * 3 + 3)
+    checkpoint = sum(path.stat().st_size for path in saved_model("dense").glob("variables/*data*"))
+    assert checkpoint > 2 * size
+
+
+def test_refuses_to_overwrite_unless_forced(
+    bundle: Callable[[str], Path], saved_model: Callable[[str], Path], tmp_path: Path
+) -> None:
+    target = tmp_path / "m.glow"
+    target.mkdir()
+    (target / "precious").write_text("x")
+    with pytest.raises(errors.OutputExistsError, match="--force"):
+        glowplug.pack(saved_model("scalar"), target)
+    assert (target / "precious").exists()
+    glowplug.pack(saved_model("scalar"), target, force=True)
+    assert leftovers(tmp_path) == ["m.glow"]
+    assert not (target / "precious").exists()
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty folder", "text file", "damaged", "broken keras"])
+def test_not_a_model_leaves_nothing(kind: str, tmp_path: Path, saved_model: Callable[[str], Path]) -> None:
+    import shutil
+
+    source, out = tmp_path / "source", tmp_path / "out"
+    out.mkdir()
+    expected: type[errors.GlowplugError] = errors.NotAModelError
+    if kind == "missing":
+        expected = errors.UsageError
+    elif kind == "empty folder":
+        source.mkdir()
+    elif kind == "text file":
+        source.write_text("hello")
+    elif kind == "broken keras":
+        source = source.with_suffix(".keras")
+        source.write_bytes(b"PK\x03\x04 not a zip")
+    else:
+        shutil.copytree(saved_model("scalar"), source)
+        (source / "saved_model.pb").write_bytes(b"\xff" * 100)
+    with pytest.raises(expected) as caught:
+        glowplug.pack(source, out / "m.glow")
+    assert "\n" not in str(caught.value)
+    assert leftovers(out) == []
+
+
+def test_native_is_refused_where_it_cannot_be(saved_model: Callable[[str], Path], tmp_path: Path) -> None:
+    with pytest.raises(errors.OpNotAllowedError, match="MatchingFiles"):
+        glowplug.pack(saved_model("uses_file_op"), tmp_path / "m.glow", engine="native")
+    packed = glowplug.pack(saved_model("uses_file_op"), tmp_path / "m.glow")
+    assert packed.manifest.engine == "savedmodel"
+    assert packed.reason is not None
+    assert "MatchingFiles" in packed.reason
+    assert leftovers(tmp_path) == ["m.glow"]
+
+
+def test_savedmodel_engine_on_demand(saved_model: Callable[[str], Path], tmp_path: Path) -> None:
+    packed = glowplug.pack(saved_model("two_in_two_out"), tmp_path / "m.glow", engine="savedmodel")
+    assert (packed.manifest.engine, packed.reason) == ("savedmodel", None)
+    with glowplug.load(tmp_path / "m.glow") as model:
+        answer = model({"a": np.ones((2, 4), np.float32), "b": np.ones((2, 6), np.float32)})
+        assert {key: value.shape for key, value in answer.items()} == {"left": (2, 2), "right": (2, 1)}
+
+
+def test_a_wrong_conversion_is_noticed(
+    saved_model: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spoil one weight after conversion: native must fail, and auto must fall back."""
+    from glowplug.convert import write
+
+    honest = write._store_weights
+
+    def spoilt(writer: Any, model: Any) -> Any:
+        name = next(iter(model.weights.values))
+        value = model.weights.values[name]()
+        model.weights.values[name] = lambda: value + 0.01
+        return honest(writer, model)
+
+    monkeypatch.setattr(write, "_store_weights", spoilt)
+    with pytest.raises(errors.OutputMismatchError, match="different answers"):
+        glowplug.pack(saved_model("dense"), tmp_path / "m.glow", engine="native")
+    assert leftovers(tmp_path) == []
+    packed = glowplug.pack(saved_model("dense"), tmp_path / "m.glow")
+    assert packed.manifest.engine == "savedmodel"
+    assert "different answers" in (packed.reason or "")
+
+
+def test_warmup_files(saved_model: Callable[[str], Path], tmp_path: Path) -> None:
+    a, b = np.ones((2, 4), np.float32), np.zeros((2, 6), np.float32)
+    np.savez(tmp_path / "w.npz", a=a, b=b)
+    body = {"inputs": {"a": a.tolist(), "b": b.tolist()}}
+    rows = {"signature_name": "serve", "instances": [{"a": [1.0] * 4, "b": [2.0] * 6}] * 3}
+    (tmp_path / "w.json").write_text(json.dumps([body, rows]))
+    for name, batches in (("w.npz", [2]), ("w.json", [2, 3])):
+        glowplug.pack(saved_model("two_in_two_out"), tmp_path / "m.glow", warmup=tmp_path / name, force=True)
+        with glowplug.load(tmp_path / "m.glow") as model:
+            assert [request.inputs["a"].shape[0] for request in model.warmup_requests()] == batches
+            assert len(model.warm_up()) == len(batches)
+
+
+def test_serving_warmup_file_is_found_by_itself(saved_model: Callable[[str], Path], tmp_path: Path) -> None:
+    import shutil
+
+    import tensorflow as tf
+    from tensorflow.python.framework import tensor_util
+
+    from glowplug.convert.warmup_files import _prediction_log
+
+    source = tmp_path / "source"
+    shutil.copytree(saved_model("dense"), source)
+    name = next(iter(glowplug.load(_packed(saved_model("dense"), tmp_path)).signatures["serving_default"].inputs))
+    log = _prediction_log()()
+    tensor = tensor_util.make_tensor_proto(np.ones((3, 16), np.float32))
+    log.predict_log.request.inputs[name] = tensor.SerializeToString()
+    (source / "assets.extra").mkdir()
+    with tf.io.TFRecordWriter(str(source / "assets.extra" / "tf_serving_warmup_requests")) as writer:
+        writer.write(log.SerializeToString())
+    glowplug.pack(source, tmp_path / "m.glow")
+    with glowplug.load(tmp_path / "m.glow") as model:
+        assert [request.inputs[name].shape for request in model.warmup_requests()] == [(3, 16)]
+
+
+def _packed(source: Path, folder: Path) -> Path:
+    glowplug.pack(source, folder / "plain.glow")
+    return folder / "plain.glow"
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", '{"inputs": {"nope": [1]}}', '{"signature_name": "x", "inputs": [1]}'])
+def test_bad_warmup_files(content: str, saved_model: Callable[[str], Path], tmp_path: Path) -> None:
+    (tmp_path / "w.json").write_text(content)
+    with pytest.raises(errors.GlowplugError) as caught:
+        glowplug.pack(saved_model("dense"), tmp_path / "m.glow", warmup=tmp_path / "w.json")
+    assert "\n" not in str(caught.value)
+    assert leftovers(tmp_path) == ["w.json"]
+
+
+def test_progress_names_every_stage(saved_model: Callable[[str], Path], tmp_path: Path) -> None:
+    told: list[str] = []
+    packed = glowplug.pack(saved_model("scalar"), tmp_path / "m.glow", progress=told.append)
+    assert told == list(packed.stages_ns)
+    assert "compare answers" in told
+
+
+def test_a_killed_pack_leaves_no_bundle_and_the_next_one_cleans_up(
+    saved_model: Callable[[str], Path], tmp_path: Path
+) -> None:
+    import signal
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, glowplug\n"
+        "def tell(stage):\n"
+        "    if stage == 'compare answers':\n"
+        "        print('now', flush=True); sys.stdin.readline()\n"
+        "glowplug.pack(sys.argv[1], sys.argv[2], progress=tell)\n"
+    )
+    command = [sys.executable, "-c", code, str(saved_model("scalar")), str(tmp_path / "m.glow")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"now\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "m.glow").exists()
+    glowplug.pack(saved_model("scalar"), tmp_path / "m.glow")
+    assert leftovers(tmp_path) == ["m.glow"]
