@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .stored import function
     from .switch import counts, disable, enable, enabled
+    from .weights.load import load_weights
+    from .weights.save import save_weights
 
 _PLACES = {
     "enable": "switch",
@@ -19,9 +21,11 @@ _PLACES = {
     "enabled": "switch",
     "counts": "switch",
     "function": "stored",
+    "load_weights": "weights.load",
+    "save_weights": "weights.save",
 }
 
-__all__ = ["enable", "disable", "enabled", "counts", "function"]
+__all__ = ["enable", "disable", "enabled", "counts", "function", "load_weights", "save_weights"]
 
 
 def __getattr__(name: str) -> Any:
