@@ -47,7 +47,7 @@ def read_entries(prefix: Path) -> tuple[dict[str, Entry], Any | None]:
         if OBJECT_GRAPH in shapes:
             graph = trackable_object_graph_pb2.TrackableObjectGraph()
             graph.ParseFromString(reader.get_tensor(OBJECT_GRAPH))
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
         raise truncated(prefix, error) from error
     found = {}
     for key, shape in shapes.items():
@@ -93,13 +93,13 @@ def _match(model: Any, graph: Any, root: int) -> dict[int, str]:
     """Walk the model and the stored graph side by side. Returns id(variable) -> key."""
     view = ObjectGraphView(model)
     keys: dict[int, str] = {}
-    seen = set()
+    seen: dict[tuple[int, int], Any] = {}  # keeps what it has seen: wrappers of lists live no longer than we hold them
     pending = [(model, root)]
     while pending:
         live, number = pending.pop(0)
         if (id(live), number) in seen:
             continue
-        seen.add((id(live), number))
+        seen[id(live), number] = live
         node = graph.nodes[number]
         stored = {one.name: one.checkpoint_key for one in node.attributes}
         if _VALUE in stored:

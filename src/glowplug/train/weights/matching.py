@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from glowplug.core.errors import WeightsError
@@ -21,21 +21,25 @@ def by_name(targets: Sequence[Target], entries: Mapping[str, Entry]) -> Plan:
 
 
 def by_order(
-    targets: Sequence[Target], entries: Mapping[str, Entry], order: Sequence[str], random_state: Collection[str] = ()
+    targets: Sequence[Target],
+    entries: Mapping[str, Entry],
+    order: Sequence[str],
+    random_state: Collection[str] = (),
+    place: Callable[[str], str] = without_counters,
 ) -> Plan | None:
-    """Bind in order where the names are the same but for the counters Keras appends, else return None.
+    """Bind in order where `place` finds the same in every pair of names, else return None.
 
     A second model of one architecture has other automatic names, in the same places. `order` lists the names of the
     file's entries as its model had them.
     """
     required = [name for name in order if name not in random_state]
     wanted = [one for one in targets if one.required]
-    if [without_counters(name) for name in required] != [without_counters(one.name) for one in wanted]:
+    if [place(name) for name in required] != [place(one.name) for one in wanted]:
         return None
     pairs = dict(zip((one.name for one in wanted), required, strict=True))
     optional = [one for one in targets if not one.required]
     stored = [name for name in order if name in random_state]
-    if [without_counters(one.name) for one in optional] == [without_counters(name) for name in stored]:
+    if [place(one.name) for one in optional] == [place(name) for name in stored]:
         pairs.update(zip((one.name for one in optional), stored, strict=True))
     return Plan(tuple(Binding(one.variable, _find(entries, pairs, one), one.required) for one in targets))
 

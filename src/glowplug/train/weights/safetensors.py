@@ -64,10 +64,12 @@ def read_entries(file: RegionFile) -> tuple[dict[str, Entry], dict[str, str]]:
     spans = []
     for name, one in header.items():
         try:
-            dtype, shape, (begin, end) = DTYPES[one["dtype"]], tuple(map(int, one["shape"])), one["data_offsets"]
+            dtype, shape, (begin, end) = DTYPES[one["dtype"]], tuple(one["shape"]), one["data_offsets"]
         except (KeyError, TypeError, ValueError) as error:
             raise _malformed(file, f"tensor {name} ({error!r})") from error
-        if min((0, *shape)) < 0 or end - begin != math.prod(shape) * numpy_dtype(dtype).itemsize:
+        if any(type(number) is not int or number < 0 for number in (*shape, begin, end)):
+            raise _malformed(file, f"tensor {name} has the shape {shape} and the offsets {begin}, {end}")
+        if end - begin != math.prod(shape) * numpy_dtype(dtype).itemsize:
             raise _malformed(file, f"tensor {name} has {end - begin} bytes for {dtype}{list(shape)}")
         spans.append((begin, end, name))
         entries[name] = file.entry(name, dtype, shape, start + begin)

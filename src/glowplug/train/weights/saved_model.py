@@ -10,7 +10,7 @@ from glowplug.core.errors import WeightsError
 from . import checkpoint
 from .entry import Entry, Plan
 from .matching import by_name, by_order
-from .variables import Target, unique_names
+from .variables import Target, unique_names, without_counters
 
 _EXPORTED = "variables"
 _RANDOM = "seed_generator_state"
@@ -36,8 +36,13 @@ def bind(model: Any, targets: tuple[Target, ...], path: Path) -> Plan:
     plan = by_name(targets, named)
     if not set(plan.extra) - random and all(one.entry or not one.required for one in plan.bindings):
         return Plan(plan.bindings)
-    ordered = by_order(targets, named, list(named), random)
+    # In a subclassed model a variable of TensorFlow has fewer scopes in its name than the variable of Keras around it.
+    ordered = by_order(targets, named, list(named), random, place=_own_name)
     return ordered or Plan(plan.bindings, tuple(name for name in plan.extra if name not in random))
+
+
+def _own_name(name: str) -> str:
+    return without_counters(name).rpartition("/")[2]
 
 
 def _exported(graph: Any, entries: dict[str, Entry]) -> dict[str, Entry]:
