@@ -25,12 +25,12 @@ def refused(model, path, message, error=WeightsError):
     assert models.same(models.values(model), before)
 
 
-def build(units=(16, 16), extra=False):
+def build(units=(16, 16), extra=False, dtype="float32"):
     import keras
 
     model = keras.Sequential([keras.Input((8,))])
     for count in (*units, *((4,) if extra else ())):
-        model.add(keras.layers.Dense(count))
+        model.add(keras.layers.Dense(count, dtype=dtype))
     return model
 
 
@@ -40,10 +40,7 @@ def test_missing_extra_and_different_variables(save, tmp_path):
     refused(build(extra=True), path, "missing|different numbers of layers")
     refused(build(units=(16,)), path, "extra|different numbers of layers")
     refused(build(units=(16, 24)), path, r"is float32\[16, 24\], stored as float32\[16, 16\]")
-    half = build()
-    for layer in half.layers:
-        layer.dtype_policy = "float16"
-    train.load_weights(half, path)
+    refused(build(dtype="float16"), path, r"is float16\[8, 16\], stored as float32\[8, 16\]")
 
 
 FILES = [formats.save_safetensors, formats.save_weights_h5, formats.save_keras, formats.save_legacy_h5]
@@ -149,16 +146,11 @@ def test_a_layer_with_its_own_way_is_left_to_keras(tmp_path):
     refused(model(), path, "its own way", UnsupportedModelError)
 
 
-def test_names_alike_in_another_order_are_refused(tmp_path):
+def test_another_name_is_not_matched_by_position(tmp_path):
     """By position only where every name agrees but for its counter."""
     import keras
 
-    def mixed(*kinds):
-        return keras.Sequential([keras.Input((4,)), *(kind(4) for kind in kinds)])
-
-    path = formats.save_safetensors(
-        mixed(keras.layers.Dense, keras.layers.EinsumDense and keras.layers.Dense), tmp_path
-    )
+    path = formats.save_safetensors(keras.Sequential([keras.Input((4,)), *map(keras.layers.Dense, (4, 4))]), tmp_path)
     other = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4), keras.layers.Dense(4, name="head")])
     refused(other, path, "missing.*head/kernel.*extra")
 

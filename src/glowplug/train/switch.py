@@ -99,9 +99,7 @@ def _patch_keras(session: Session) -> None:
         return
     unknown = seam.unknown_methods()
     if unknown:
-        session.notes.warn(
-            f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps"
-        )
+        session.notes.warn(f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps")
         return
     _Current.patch = seam.Patch(session)
     _Current.patch.apply()
