@@ -83,7 +83,7 @@ def main() -> None:
         return
     machine.prepare()
     results = {}
-    for name in arguments.models or ["encoder", "resnet50"]:
+    for name in arguments.models or ["encoder"]:
         one = results[name] = measure(name, arguments.rounds)
         stock = one["medians"]["load_model .keras"]
         for label, median in one["medians"].items():

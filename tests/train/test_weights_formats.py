@@ -224,3 +224,30 @@ def test_shared_layers_and_equal_names(tmp_path):
         second = models.randomize(build(), seed=3)
         train.load_weights(second, save(saved, tmp_path))
         assert models.same(models.values(second), models.values(saved)), save
+
+
+@pytest.mark.parametrize("save", [one for one in FORMATS if one is not save_legacy_model])
+def test_metrics_of_the_models_own(save, tmp_path):
+    import keras
+
+    class Tracking(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.body = keras.layers.Dense(4)
+            self.tracker = keras.metrics.Mean(name="tracker")
+
+        def call(self, x):
+            return self.body(x)
+
+    def build():
+        model = Tracking()
+        model(np.zeros((1, 3), "float32"))
+        model.tracker.update_state(2.0)
+        return model
+
+    saved = models.randomize(build())
+    second = build()
+    second.tracker.update_state(7.0)
+    train.load_weights(second, save(saved, tmp_path))
+    assert models.same(models.values(second), models.values(saved))
+    assert float(second.tracker.result()) == 4.5

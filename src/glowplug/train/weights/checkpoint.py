@@ -78,22 +78,26 @@ def bind(model: Any, targets: tuple[Target, ...], prefix: Path) -> Plan:
         return Plan(plan.bindings, tuple(name for name in plan.extra if not _TF1_STATE.search(name)))
     wanted = {id(one.variable) for one in targets if one.required}
     best: dict[int, str] = {}
-    best_root = 0
+    best_root, others = 0, frozenset[int]()
     for root in (0, *(child.node_id for child in graph.nodes[0].children)):
-        keys = _match(model, graph, root)
+        keys, passed = _match(model, graph, root)
         if len(wanted & keys.keys()) > len(wanted & best.keys()):
-            best, best_root = keys, root
+            best, best_root, others = keys, root, passed
     bindings = tuple(
         Binding(one.variable, entries.get(best.get(id(one.variable), "")), one.required) for one in targets
     )
-    return Plan(bindings, tuple(_unmatched(graph, best_root, set(best.values()))))
+    return Plan(bindings, tuple(_unmatched(graph, best_root, others, set(best.values()))))
 
 
-def _match(model: Any, graph: Any, root: int) -> dict[int, str]:
-    """Walk the model and the stored graph side by side. Returns id(variable) -> key."""
+def _match(model: Any, graph: Any, root: int) -> tuple[dict[int, str], frozenset[int]]:
+    """Walk the model and the stored graph side by side.
+
+    Returns id(variable) -> key, and the stored nodes of the model's optimizers and metrics.
+    """
     view = ObjectGraphView(model)
     keys: dict[int, str] = {}
     seen: dict[tuple[int, int], Any] = {}  # keeps what it has seen: wrappers of lists live no longer than we hold them
+    others = set()
     pending = [(model, root)]
     while pending:
         live, number = pending.pop(0)
@@ -106,17 +110,18 @@ def _match(model: Any, graph: Any, root: int) -> dict[int, str]:
             keys.setdefault(id(live), stored[_VALUE])
         children = {child.local_name: child.node_id for child in node.children}
         if isinstance(live, (keras.Optimizer, keras.Metric)):
+            others.add(number)
             continue
         pending += [(one.ref, children[one.name]) for one in view.list_children(live) if one.name in children]
-    return keys
+    return keys, frozenset(others)
 
 
 _NOT_WEIGHTS = frozenset({"optimizer", "_optimizer", "_loss_tracker", "_compile_metrics", "_metrics", "save_counter"})
 
 
-def _unmatched(graph: Any, root: int, used: set[str]) -> Iterator[str]:
+def _unmatched(graph: Any, root: int, others: frozenset[int], used: set[str]) -> Iterator[str]:
     """Yield the keys below the model's place that no variable of the model took."""
-    seen: set[int] = set()
+    seen = set(others)
     pending = [root]
     while pending:
         number = pending.pop()

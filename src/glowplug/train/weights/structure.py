@@ -26,21 +26,28 @@ class Place:
     variable: Any
 
 
-def places(model: Any) -> tuple[Place, ...]:
-    """Return the place of each variable of the model's layers, in the order in which Keras writes them."""
+def places(model: Any) -> tuple[tuple[Place, ...], tuple[str, ...]]:
+    """Return the place of each variable of the model's layers, and the folders of its optimizers and metrics."""
     found = []
-    for path, layer in _walk(model, "", set()):
-        own: dict[str, Any] = {}
-        layer.save_own_variables(own)
-        if not _is_plain(layer, own):
-            raise UnsupportedModelError(
-                "a layer has its own way to store or load its variables",
-                seen=f"{layer.name} ({type(layer).__name__})",
-                remedy="load this file with model.load_weights",
-            )
-        for key, value in own.items():
-            found.append(Place(f"{path}/vars/{key}".lstrip("/"), value))
-    return tuple(found)
+    others = []
+    for path, one in _walk(model, "", set()):
+        if isinstance(one, keras.Layer):
+            found += _own_places(path, one)
+        else:
+            others.append(f"{path}/")
+    return tuple(found), tuple(others)
+
+
+def _own_places(path: str, layer: Any) -> list[Place]:
+    own: dict[str, Any] = {}
+    layer.save_own_variables(own)
+    if not _is_plain(layer, own):
+        raise UnsupportedModelError(
+            "a layer has its own way to store or load its variables",
+            seen=f"{layer.name} ({type(layer).__name__})",
+            remedy="load this file with model.load_weights",
+        )
+    return [Place(f"{path}/vars/{key}".lstrip("/"), value) for key, value in own.items()]
 
 
 def _is_plain(layer: Any, own: dict[str, Any]) -> bool:
@@ -54,6 +61,7 @@ def _walk(saveable: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]
         return
     seen.add(id(saveable))
     if isinstance(saveable, (keras.Optimizer, keras.Metric)):
+        yield path, saveable
         return
     if isinstance(saveable, keras.Layer):
         yield path, saveable

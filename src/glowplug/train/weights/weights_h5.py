@@ -14,15 +14,16 @@ _NOT_WEIGHTS = ("optimizer/", "_optimizer/", "_metrics/", "_loss_tracker/", "_co
 
 
 def bind(model: Any, targets: tuple[Target, ...], entries: Mapping[str, Entry]) -> Plan:
-    """Match datasets with variables. The optimizer's state is left alone."""
+    """Match datasets with variables. The state of optimizers and metrics is left alone."""
     older = any(name.startswith(f"{_OLDER}/") for name in entries)
-    homes = {id(one.variable): _older(one.path) if older else one.path for one in places(model)}
+    found, others = places(model)
+    homes = {id(one.variable): _older(one.path) if older else one.path for one in found}
     bindings = []
     for one in targets:
         home = homes.get(id(one.variable))
         bindings.append(Binding(one.variable, entries.get(home) if home else None, one.required))
     used = {one.entry.name for one in bindings if one.entry}
-    extra = (name for name in entries if name not in used and not name.startswith(_NOT_WEIGHTS))
+    extra = (name for name in entries if name not in used and not name.startswith(_NOT_WEIGHTS + others))
     return Plan(tuple(bindings), tuple(extra))
 
 
