@@ -68,10 +68,7 @@ def _rewritten(**changes):
     document = {name: value for name, value in document.items() if value is not ...}
     header = json.dumps(document).encode()
     return (
-        struct.pack("<8sI", entry.MAGIC, len(header))
-        + header
-        + hashlib.sha256(header).digest()
-        + data[44 + length :]
+        struct.pack("<8sI", entry.MAGIC, len(header)) + header + hashlib.sha256(header).digest() + data[44 + length :]
     )
 
 

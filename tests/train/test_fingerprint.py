@@ -180,9 +180,7 @@ NO_VALUE = {
     "random numbers": function_from("import random\ndef f(x): return x + random.random()"),
     "random numbers of an instance": function_from("def f(x): return x + r.random()", r=random.Random(1)),
     "numpy's random numbers": function_from("import numpy as np\ndef f(x): return x + np.random.rand()"),
-    "numpy's under another name": function_from(
-        "import numpy as np\ndef f(x):\n n = np\n return n.random.rand()"
-    ),
+    "numpy's under another name": function_from("import numpy as np\ndef f(x):\n n = np\n return n.random.rand()"),
     "an imported name": function_from("from random import random as draw\ndef f(x): return x + draw()"),
     "an import inside": function_from("def f(x):\n import random\n return random.random()"),
     "the environment": function_from("import os\ndef f(x): return x if os.environ.get('A') else 0"),

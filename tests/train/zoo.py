@@ -37,9 +37,7 @@ def several_inputs_and_outputs() -> Any:
     a, b = keras.Input((3,), name="a"), keras.Input((2,), name="b")
     joined = layers.Concatenate()([layers.Dense(4)(a), b])
     model = keras.Model([a, b], [layers.Dense(1, name="one")(joined), layers.Dense(2, name="two")(joined)])
-    model.compile(
-        "adam", {"one": "mse", "two": "mae"}, loss_weights={"one": 1.0, "two": 0.5}, metrics=["mse", "mae"]
-    )
+    model.compile("adam", {"one": "mse", "two": "mae"}, loss_weights={"one": 1.0, "two": 0.5}, metrics=["mse", "mae"])
     x = {"a": _numbers(10, 3), "b": _numbers(10, 2)}
     y = {"one": _numbers(10, 1), "two": _numbers(10, 2)}
     result = [_fit(model, x, y, validation_split=0.2), model.evaluate(x, y, verbose=0, return_dict=True)]
@@ -237,9 +235,7 @@ def regularized_with_added_losses() -> Any:
             return x
 
     dense = layers.Dense(4, kernel_regularizer="l2", activity_regularizer=keras.regularizers.L1(0.01))
-    model = keras.Sequential(
-        [keras.Input((3,)), dense, Adds(), layers.Dense(1, kernel_constraint="unit_norm")]
-    )
+    model = keras.Sequential([keras.Input((3,)), dense, Adds(), layers.Dense(1, kernel_constraint="unit_norm")])
     model.compile("sgd", keras.losses.Huber())
     return _fit(model, _numbers(9, 3), _numbers(9, 1))
 

@@ -26,16 +26,10 @@ _DAY_S = 86_400
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the verb."""
     parser.add_argument("action", choices=("ls", "explain", "prune", "clear"), help="what to do")
-    parser.add_argument(
-        "entry", nargs="?", help="for explain: the start of an entry's name; the newest if left out"
-    )
+    parser.add_argument("entry", nargs="?", help="for explain: the start of an entry's name; the newest if left out")
     parser.add_argument("--cache-dir", metavar="DIR", help="the cache to use instead of the user's own")
-    parser.add_argument(
-        "--max-bytes", type=int, metavar="N", help="for prune: keep the last used up to this size"
-    )
-    parser.add_argument(
-        "--older-than", type=float, metavar="DAYS", help="for prune: remove what is unused for longer"
-    )
+    parser.add_argument("--max-bytes", type=int, metavar="N", help="for prune: keep the last used up to this size")
+    parser.add_argument("--older-than", type=float, metavar="DAYS", help="for prune: remove what is unused for longer")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,9 +65,7 @@ def _list(args: argparse.Namespace, shelf: DirectoryShelf) -> int:
     for row in rows:
         used = _ago(row["used_s"])
         inputs = ", ".join(row["inputs"])
-        lines.append(
-            f"{row['name'][:12]}  {row['label']}  ({inputs})  {human_bytes(row['bytes'])}  used {used}"
-        )
+        lines.append(f"{row['name'][:12]}  {row['label']}  ({inputs})  {human_bytes(row['bytes'])}  used {used}")
     _print(args, document, "\n".join(lines))
     return 0
 

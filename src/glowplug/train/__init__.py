@@ -10,9 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import initializers
+    from .reinit import reinitialize
+    from .reinit_session import reinitialize_session
     from .skipping import skip_init
     from .stored import function
     from .switch import counts, disable, enable, enabled
+    from .weights.load import load_weights
+    from .weights.save import save_weights
 
 _PLACES = {
     "enable": "switch",
@@ -20,16 +25,34 @@ _PLACES = {
     "enabled": "switch",
     "counts": "switch",
     "function": "stored",
+    "initializers": "initializers",
+    "load_weights": "weights.load",
+    "reinitialize": "reinit",
+    "reinitialize_session": "reinit_session",
+    "save_weights": "weights.save",
     "skip_init": "skipping",
 }
 
-__all__ = ["enable", "disable", "enabled", "counts", "function", "skip_init"]
+__all__ = [
+    "enable",
+    "disable",
+    "enabled",
+    "counts",
+    "function",
+    "initializers",
+    "load_weights",
+    "reinitialize",
+    "reinitialize_session",
+    "save_weights",
+    "skip_init",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    module = import_module(f".{_PLACES[name]}", __name__)
+    return module if _PLACES[name] == name else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -20,13 +20,9 @@ def build_for(model: Any, role: str, data: Any) -> None:
         _build(model, role, data)
     except NoKeyError:
         raise
-    except (
-        Exception
-    ) as error:  # user code runs here; whatever it raises will be raised again by the step itself
+    except Exception as error:  # user code runs here; whatever it raises will be raised again by the step itself
         reason = str(error).strip().splitlines()
-        raise NoKeyError(
-            f"it cannot be built before its first step ({reason[0] if reason else error!r})"
-        ) from error
+        raise NoKeyError(f"it cannot be built before its first step ({reason[0] if reason else error!r})") from error
 
 
 def _build(model: Any, role: str, data: Any) -> None:
@@ -44,18 +40,14 @@ def _build(model: Any, role: str, data: Any) -> None:
         model.optimizer.build(model.trainable_variables)
 
 
-def _build_metrics_and_loss(
-    model: Any, role: str, arguments: tuple[Any, Any, Any], sample_weight: Any
-) -> None:
+def _build_metrics_and_loss(model: Any, role: str, arguments: tuple[Any, Any, Any], sample_weight: Any) -> None:
     from keras.src import backend
 
     metrics, loss = model._compile_metrics, model._compile_loss
     if metrics is not None and not metrics.built:
         backend.compute_output_spec(model.compute_metrics, *arguments, sample_weight=sample_weight)
     if loss is not None and not loss.built and _uses_compiled_loss(model, role):
-        backend.compute_output_spec(
-            model._compute_loss, *arguments, sample_weight=sample_weight, training=False
-        )
+        backend.compute_output_spec(model._compute_loss, *arguments, sample_weight=sample_weight, training=False)
 
 
 def _uses_compiled_loss(model: Any, role: str) -> bool:

@@ -30,9 +30,7 @@ def unknown_methods() -> list[str]:
     from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
     return [
-        name
-        for name in KNOWN_SOURCES
-        if source_digest(getattr(TensorFlowTrainer, name)) not in KNOWN_SOURCES[name]
+        name for name in KNOWN_SOURCES if source_digest(getattr(TensorFlowTrainer, name)) not in KNOWN_SOURCES[name]
     ]
 
 
@@ -86,9 +84,7 @@ def make_function(session: Session, stock: Callable[..., Any], model: Any, step_
     on_iterator = cells["multi_step_on_iterator"].cell_contents
     on_data = cells["one_step_on_data"].cell_contents.__wrapped__
     cached_iterator = CachedFunction(on_iterator, ModelStep(model, role, "on an iterator"), session)
-    cached_data = model._autoconvert_optionals(
-        CachedFunction(on_data, ModelStep(model, role, "on data"), session)
-    )
+    cached_data = model._autoconvert_optionals(CachedFunction(on_data, ModelStep(model, role, "on data"), session))
 
     def function(iterator: Any) -> Any:
         import tensorflow as tf
@@ -113,9 +109,7 @@ def make_predict(session: Session, stock: Callable[..., Any], model: Any, force:
     if reason:
         session.notes.warn(f"{type(model).__name__}.predict runs as in stock Keras: {reason}")
         return result
-    model.predict_function = CachedFunction(
-        model.predict_function, ModelStep(model, "predict", "on data"), session
-    )
+    model.predict_function = CachedFunction(model.predict_function, ModelStep(model, "predict", "on data"), session)
     return result
 
 

@@ -90,9 +90,7 @@ class _FunctionSubject:
         if not unbuilt:
             return
         name = getattr(unbuilt[0], "name", type(unbuilt[0]).__name__)
-        raise NoKeyError(
-            f"{name} is not built; build it before the first call, or it creates variables inside"
-        )
+        raise NoKeyError(f"{name} is not built; build it before the first call, or it creates variables inside")
 
     def walk(self, call: Call) -> Walker:
         """Walk the function and the arguments."""

@@ -100,9 +100,7 @@ def _patch_keras(session: Session) -> None:
         return
     unknown = seam.unknown_methods()
     if unknown:
-        session.notes.warn(
-            f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps"
-        )
+        session.notes.warn(f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps")
         return
     _Current.patches = (seam.Patch(session), LoadPatch())
     for patch in _Current.patches:

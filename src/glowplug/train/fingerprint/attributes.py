@@ -72,9 +72,7 @@ _OPTIMIZER = {
 }
 
 # Custom code that reads one of these sees something that a key leaves out. Names are handled apart.
-PRIVATE = frozenset(
-    (_OPERATION | _LAYER | _MODEL | _OPTIMIZER) - {"name", "build", "quantize", "_path", "_lock"}
-)
+PRIVATE = frozenset((_OPERATION | _LAYER | _MODEL | _OPTIMIZER) - {"name", "build", "quantize", "_path", "_lock"})
 
 _METRIC = {"_tracker"}
 _LOSS = {"_tracker", "name"}
@@ -101,10 +99,7 @@ def attributes_of(value: object) -> dict[str, Any]:
 def _slots(base: type[Any]) -> list[str]:
     slots = base.__dict__.get("__slots__", ())
     names = [slots] if isinstance(slots, str) else list(slots)
-    mangled = [
-        f"_{base.__name__.lstrip('_')}{n}" if n.startswith("__") and not n.endswith("__") else n
-        for n in names
-    ]
+    mangled = [f"_{base.__name__.lstrip('_')}{n}" if n.startswith("__") and not n.endswith("__") else n for n in names]
     return [name for name in mangled if name not in ("__dict__", "__weakref__")]
 
 

@@ -118,9 +118,7 @@ class CodeReader:
             if private:
                 raise NoKeyError(f"{path} reads {private[0]}, which Keras keeps to itself")
             self.reads_names = self.reads_names or bool(uses.names & NAME_READERS)
-            self.reads_initializers = self.reads_initializers or any(
-                "initializer" in name for name in uses.names
-            )
+            self.reads_initializers = self.reads_initializers or any("initializer" in name for name in uses.names)
         self._visit_globals(function, uses, path, lenient=construction)
 
     def _visit_closure(self, function: types.FunctionType, path: str) -> None:
@@ -145,9 +143,7 @@ class CodeReader:
             else:
                 self._emit("undefined", chain[0])
 
-    def _visit_chain(
-        self, value: Any, chain: tuple[str, ...], uses: Uses, path: str, *, lenient: bool
-    ) -> None:
+    def _visit_chain(self, value: Any, chain: tuple[str, ...], uses: Uses, path: str, *, lenient: bool) -> None:
         shown = chain[0]
         self._check_purity(value, shown, path, lenient=lenient)
         for name in chain[1:]:

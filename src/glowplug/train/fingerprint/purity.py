@@ -135,9 +135,7 @@ def uses_of(code: types.CodeType) -> Uses:
     return Uses(tuple(chains), tuple(imports), frozenset(names))
 
 
-def _scan(
-    code: types.CodeType, chains: dict[tuple[str, ...], None], imports: dict[tuple[str, int], None]
-) -> None:
+def _scan(code: types.CodeType, chains: dict[tuple[str, ...], None], imports: dict[tuple[str, int], None]) -> None:
     chain: tuple[str, ...] = ()
     constants: list[object] = []
     for instruction in dis.get_instructions(code):

@@ -39,9 +39,7 @@ class Walker:
         self.stream = TokenStream()
         self.variables: list[Any] = []
         self.names: list[str] = []
-        self.parts: list[
-            Any
-        ] = []  # layers, models, optimizers, losses and metrics, in the order they were met
+        self.parts: list[Any] = []  # layers, models, optimizers, losses and metrics, in the order they were met
         self.code = CodeReader(self)
         self._initializers: list[tuple[Any, str]] = []
         self._numbers: dict[int, int] = {}
@@ -165,9 +163,7 @@ class Walker:
 
     def _visit_state(self, value: Any, kind: Any, path: str) -> None:
         if _has_hidden_state(kind):
-            raise NoKeyError(
-                f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be hashed by value"
-            )
+            raise NoKeyError(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be hashed by value")
         self.stream.emit("object", kind.__qualname__.encode())
         if isinstance(value, _PRIMITIVES):
             base = next(each for each in _PRIMITIVES if isinstance(value, each))

@@ -50,9 +50,7 @@ class Cabinet:
         self._remember(digest, entry)
         return entry
 
-    def keep(
-        self, key: Key, info: Mapping[str, Any], plan: Mapping[str, Any], blobs: Mapping[str, bytes]
-    ) -> None:
+    def keep(self, key: Key, info: Mapping[str, Any], plan: Mapping[str, Any], blobs: Mapping[str, bytes]) -> None:
         """Keep a trace. When the shelf cannot take it, this process still can."""
         data = entry_format.encode(key, info, plan, blobs)
         self._remember(key.digest, entry_format.decode(data))
@@ -78,9 +76,7 @@ class Cabinet:
         nearest, agreement = None, -1
         for item, header in headers(self.shelf, limit=_NEAREST_OF):
             if header.info.get("function") == function:
-                equal = sum(
-                    header.key.components.get(name) == value for name, value in key.components.items()
-                )
+                equal = sum(header.key.components.get(name) == value for name, value in key.components.items())
                 if equal > agreement:
                     nearest, agreement = item.name, equal
         if nearest is None:

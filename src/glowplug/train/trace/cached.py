@@ -134,13 +134,9 @@ class CachedFunction:
             plan, blobs = _stored_form(concrete, walker, collected, traced)
             blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
             if expected is None:
-                self._session.keep(
-                    self._subject, key, plan, blobs, seeded=_seeded(graph), reason=reason or []
-                )
+                self._session.keep(self._subject, key, plan, blobs, seeded=_seeded(graph), reason=reason or [])
             else:
-                self._session.verified(
-                    self._subject, key, same_trace(expected.blobs["trace"], blobs["trace"])
-                )
+                self._session.verified(self._subject, key, same_trace(expected.blobs["trace"], blobs["trace"]))
         except NoKeyError as error:
             self._session.refused(self._subject, error.reason)
         return result

@@ -97,9 +97,7 @@ def decode(data: bytes) -> Entry:
         raise DamagedEntryError("the body is not the one that was written")
     blobs = {}
     for name, offset, size in document["blobs"]:
-        if not (
-            isinstance(offset, int) and isinstance(size, int) and 0 <= offset <= offset + size <= len(body)
-        ):
+        if not (isinstance(offset, int) and isinstance(size, int) and 0 <= offset <= offset + size <= len(body)):
             raise DamagedEntryError(f"the blob {name!r} reaches past the end")
         blobs[name] = bytes(body[offset : offset + size])
     return Entry(_header(document), document["plan"], blobs)

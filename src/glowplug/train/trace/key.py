@@ -6,9 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-ANY_SEED = (
-    "any"  # the value of the component `seed` where no random operation took its seed from the global one
-)
+ANY_SEED = "any"  # the value of the component `seed` where no random operation took its seed from the global one
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,7 @@ def text_digest(text: str) -> str:
 def from_texts(values: Mapping[str, Mapping[str, str]]) -> Key:
     """Return a key whose components are given as readable values by path."""
     components = {
-        name: text_digest(
-            "\0".join(f"{len(path)} {path}{len(text)} {text}" for path, text in sorted(leaves.items()))
-        )
+        name: text_digest("\0".join(f"{len(path)} {path}{len(text)} {text}" for path, text in sorted(leaves.items())))
         for name, leaves in values.items()
     }
     return Key(components, values)

@@ -32,9 +32,7 @@ def to_functions(graph: Any, concrete: Any) -> list[Any]:
     return [*library, main]
 
 
-def _main(
-    graph: Any, concrete: Any, name: str, names: Mapping[str, str], signatures: Mapping[str, Any]
-) -> Any:
+def _main(graph: Any, concrete: Any, name: str, names: Mapping[str, str], signatures: Mapping[str, Any]) -> Any:
     from tensorflow.core.framework import function_pb2
 
     function = function_pb2.FunctionDef()

@@ -122,9 +122,7 @@ def _attributes() -> tuple[Any, ...]:
 
     options = context.context().function_call_options
     config = config_pb2.ConfigProto.FromString(options.config_proto_serialized)
-    config.graph_options.rewrite_options.disable_meta_optimizer = (
-        True  # the graph is Grappler's result already
-    )
+    config.graph_options.rewrite_options.disable_meta_optimizer = True  # the graph is Grappler's result already
     return ("executor_type", options.executor_type or "", "config_proto", config.SerializeToString())
 
 

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Set by TensorFlow for its own bookkeeping: names and numbers of this process.
-_NOISE = frozenset(
-    {"_user_specified_name", "_gradient_op_type", "_class", "config_proto", "_XlaHasReferenceVars"}
-)
+_NOISE = frozenset({"_user_specified_name", "_gradient_op_type", "_class", "config_proto", "_XlaHasReferenceVars"})
 _NOISE_OF_FUNCTIONS = frozenset({"_construction_context", "forward_function_name", "backward_function_name"})
 
 
@@ -40,13 +38,9 @@ class _Functions:
         if name not in self._digests:
             self._digests[name] = "recursive"
             function = self._functions[name]
-            inputs = {
-                argument.name: f"argument {i}" for i, argument in enumerate(function.signature.input_arg)
-            }
+            inputs = {argument.name: f"argument {i}" for i, argument in enumerate(function.signature.input_arg)}
             body = _nodes_digest(function.node_def, self, inputs)
-            ends = [
-                _position(function.ret[argument.name], inputs) for argument in function.signature.output_arg
-            ]
+            ends = [_position(function.ret[argument.name], inputs) for argument in function.signature.output_arg]
             self._digests[name] = hashlib.sha256(f"{body} {ends}".encode()).hexdigest()
         return self._digests[name]
 
@@ -57,9 +51,7 @@ def _nodes_digest(nodes: Any, functions: _Functions, positions: dict[str, str]) 
     whole = hashlib.sha256()
     for node in nodes:
         inputs = [_position(source, positions) for source in node.input]
-        attributes = {
-            name: _attribute(value, functions) for name, value in node.attr.items() if name not in _NOISE
-        }
+        attributes = {name: _attribute(value, functions) for name, value in node.attr.items() if name not in _NOISE}
         text = repr((functions.digest(node.op), inputs, sorted(attributes.items())))
         whole.update(b"%d\0%s" % (len(text), text.encode()))
     return whole.hexdigest()

@@ -101,9 +101,7 @@ class DirectoryShelf:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StorageError(
-                "a trace cannot be read", seen=f"{self._place(name)} ({error.strerror})"
-            ) from error
+            raise StorageError("a trace cannot be read", seen=f"{self._place(name)} ({error.strerror})") from error
         with os.fdopen(descriptor, "rb") as stream:
             self._check(os.fstat(descriptor), self._place(name), stat.S_ISREG)
             return stream.read(-1 if limit is None else limit)
@@ -137,9 +135,7 @@ class DirectoryShelf:
         try:
             self._place(name).unlink(missing_ok=True)
         except OSError as error:
-            raise StorageError(
-                "a trace cannot be removed", seen=f"{self._place(name)} ({error.strerror})"
-            ) from error
+            raise StorageError("a trace cannot be removed", seen=f"{self._place(name)} ({error.strerror})") from error
 
     def _place(self, name: str) -> Path:
         if not name.isalnum():
@@ -149,9 +145,7 @@ class DirectoryShelf:
     @staticmethod
     def _check(info: os.stat_result, place: Path, expected: object) -> None:
         if not expected(info.st_mode):  # type: ignore[operator]
-            raise StorageError(
-                "not what the trace cache keeps", seen=f"{place} ({stat.filemode(info.st_mode)})"
-            )
+            raise StorageError("not what the trace cache keeps", seen=f"{place} ({stat.filemode(info.st_mode)})")
         if info.st_uid != os.geteuid() or info.st_mode & 0o077:
             raise StorageError(
                 "the trace cache holds code, and others can reach this one",

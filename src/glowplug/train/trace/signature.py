@@ -35,9 +35,7 @@ def call_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cal
     args, kwargs = bound.args, bound.kwargs
     signature = function.input_signature
     typed = args if signature is None else (*signature, *args[len(signature) :])
-    kind, _ = function_type_utils.make_canonicalized_monomorphic_type(
-        typed, kwargs, {}, function._function_type
-    )
+    kind, _ = function_type_utils.make_canonicalized_monomorphic_type(typed, kwargs, {}, function._function_type)
     return Call(kind, args, kwargs)
 
 
