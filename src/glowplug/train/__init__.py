@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import initializers
     from .stored import function
     from .switch import counts, disable, enable, enabled
 
@@ -19,15 +20,17 @@ _PLACES = {
     "enabled": "switch",
     "counts": "switch",
     "function": "stored",
+    "initializers": "initializers",
 }
 
-__all__ = ["enable", "disable", "enabled", "counts", "function"]
+__all__ = ["enable", "disable", "enabled", "counts", "function", "initializers"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    module = import_module(f".{_PLACES[name]}", __name__)
+    return module if _PLACES[name] == name else getattr(module, name)
 
 
 def __dir__() -> list[str]:
