@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import initializers
+    from .reinit import reinitialize
+    from .reinit_session import reinitialize_session
     from .stored import function
     from .switch import counts, disable, enable, enabled
 
@@ -21,9 +23,11 @@ _PLACES = {
     "counts": "switch",
     "function": "stored",
     "initializers": "initializers",
+    "reinitialize": "reinit",
+    "reinitialize_session": "reinit_session",
 }
 
-__all__ = ["enable", "disable", "enabled", "counts", "function", "initializers"]
+__all__ = ["enable", "disable", "enabled", "counts", "function", "initializers", "reinitialize", "reinitialize_session"]
 
 
 def __getattr__(name: str) -> Any:
