@@ -100,7 +100,8 @@ def test_type_checkers_see_every_export():
 
 def test_every_layer_package_is_empty():
     for path in (SOURCE / "glowplug").glob("*/__init__.py"):
-        assert path.read_text() == "", path
+        if path.parent.name != "train":  # `from glowplug import train` is how users reach it: docs/decisions/0020
+            assert path.read_text() == "", path
 
 
 def test_every_verb_is_documented():

@@ -213,9 +213,7 @@ def test_load_model_initialises_what_the_file_lacks(tmp_path, runs):
     class Extra(keras.layers.Layer):
         def build(self, shape):
             self.kept = self.add_weight(shape=(3,), initializer="ones", name="kept")
-            self.extra = self.add_weight(
-                shape=(3,), initializer=keras.initializers.GlorotUniform(5), name="extra"
-            )
+            self.extra = self.add_weight(shape=(3,), initializer=keras.initializers.GlorotUniform(5), name="extra")
 
         def call(self, x):
             return x * self.kept * self.extra
