@@ -41,7 +41,8 @@ def main() -> None:
         medians = {side: statistics.median(each) for side, each in runs.items()}
         results[name] = {"seconds": runs, "median": medians, "ratio": medians["keras"] / medians["glowplug"]}
         print(
-            f"{name}: keras {medians['keras']:.3f} s, glowplug {medians['glowplug']:.3f} s, {results[name]['ratio']:.2f}x"
+            f"{name}: keras {medians['keras']:.3f} s, glowplug {medians['glowplug']:.3f} s, "
+            f"{results[name]['ratio']:.2f}x"
         )
     document = {"machine": machine.describe(), "shape": shape, "initializers": results}
     machine.write_result("train_initializers", document, partial=len(sys.argv) > 1)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import initializers
+    from .growth import watch
     from .reinit import reinitialize
     from .reinit_session import reinitialize_session
     from .stored import function
@@ -24,10 +25,21 @@ _PLACES = {
     "function": "stored",
     "initializers": "initializers",
     "reinitialize": "reinit",
+    "watch": "growth",
     "reinitialize_session": "reinit_session",
 }
 
-__all__ = ["enable", "disable", "enabled", "counts", "function", "initializers", "reinitialize", "reinitialize_session"]
+__all__ = [
+    "enable",
+    "disable",
+    "enabled",
+    "counts",
+    "function",
+    "initializers",
+    "reinitialize",
+    "reinitialize_session",
+    "watch",
+]
 
 
 def __getattr__(name: str) -> Any:
