@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import initializers
+    from .growth import watch
     from .reinit import reinitialize
     from .reinit_session import reinitialize_session
     from .skipping import skip_init
@@ -31,6 +32,7 @@ _PLACES = {
     "reinitialize_session": "reinit_session",
     "save_weights": "weights.save",
     "skip_init": "skipping",
+    "watch": "growth",
 }
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "reinitialize_session",
     "save_weights",
     "skip_init",
+    "watch",
 ]
 
 

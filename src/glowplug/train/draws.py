@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.floating[Any]]
 Draw = Callable[[np.random.Generator, Floats], None]
 
 CHUNK = 1 << 18  # as much as one generator draws: seeding it takes a hundredth of that time
-BLOCK = 1 << 15  # stays in a core's own cache while it is drawn, cut and scaled
+BLOCK = 1 << 16  # stays in a core's own cache while it is drawn, cut and scaled
 ALIGNMENT = 64  # TensorFlow copies an array that begins elsewhere
 TRUNCATED_AT = 2.0  # standard deviations, as Keras and TensorFlow cut
 
