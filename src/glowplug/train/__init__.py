@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .growth import watch
     from .reinit import reinitialize
     from .reinit_session import reinitialize_session
+    from .skip import skip_init
     from .stored import function
     from .switch import counts, disable, enable, enabled
 
@@ -26,6 +27,7 @@ _PLACES = {
     "initializers": "initializers",
     "reinitialize": "reinit",
     "watch": "growth",
+    "skip_init": "skip",
     "reinitialize_session": "reinit_session",
 }
 
@@ -39,6 +41,7 @@ __all__ = [
     "reinitialize",
     "reinitialize_session",
     "watch",
+    "skip_init",
 ]
 
 
