@@ -18,7 +18,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.floating[Any]]
 Draw = Callable[[np.random.Generator, Floats], None]
 
-CHUNK = 1 << 18  # as much as one generator draws: seeding it takes a hundredth of that time
+CHUNK = 1 << 18  # as much as one generator draws, so that seeding it does not count
 BLOCK = 1 << 16  # stays in a core's own cache while it is drawn, cut and scaled
 ALIGNMENT = 64  # TensorFlow copies an array that begins elsewhere
 TRUNCATED_AT = 2.0  # standard deviations, as Keras and TensorFlow cut
@@ -86,7 +86,7 @@ def truncated_normal(mean: float, deviation: float) -> Draw:
 
 
 def _standard_normal(generator: np.random.Generator, out: Floats) -> None:
-    """Box and Muller's way, which numpy's vector instructions do in half the time of its own ziggurat."""
+    """Box and Muller's way, since numpy has vector instructions for it and none for its own ziggurat."""
     half = (out.size + 1) // 2
     pairs = np.empty((2, half), out.dtype)
     _between_one_and_two(generator, pairs.reshape(-1))

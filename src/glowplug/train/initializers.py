@@ -158,7 +158,7 @@ class Orthogonal(_Drawn, keras.initializers.Orthogonal):  # type: ignore[misc]
 
 
 def _as_tensor(array: draws.Floats) -> Any:
-    """Return a tensor over the array's own memory; without that the copy would take longer than the drawing."""
+    """Return a tensor over the array's own memory, without a copy."""
     if array.size == 0 or array.ctypes.data % draws.ALIGNMENT:
         return tf.convert_to_tensor(array)
     return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
