@@ -33,7 +33,11 @@ def without_initializers():
     stock = Variable._initialize_with_initializer
 
     def untouched(self, initializer):
-        zeros = np.zeros([int(size) for size in self._shape], self._dtype)
+        shape = [int(size) for size in self._shape]
+        nbytes = int(np.prod(shape)) * np.dtype(self._dtype).itemsize
+        memory = np.zeros(nbytes + 64, np.uint8)
+        start = -memory.ctypes.data % 64  # TensorFlow's kernels abort on less
+        zeros = memory[start : start + nbytes].view(self._dtype).reshape(shape)
         self._initialize(tf.experimental.dlpack.from_dlpack(zeros.__dlpack__()))
 
     Variable._initialize_with_initializer = untouched
