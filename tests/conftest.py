@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; processes under test would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED_MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
 
