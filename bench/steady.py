@@ -6,7 +6,8 @@ A block is as many calls as fit into --seconds; both sides have the same number.
 one ratio of the medians, Glowplug's over stock's. The result is the median ratio and its 90 % bootstrap interval:
 "slower" means that the whole interval is above 1, "faster" that it is below. Each model has a process of its own.
 
-Models are those of bench/models.py and, as zoo:NAME, those of tests/zoo.py; `zoo` stands for all of these.
+Models are those of bench/models.py and, as zoo:NAME, those of tests/zoo.py; `zoo` stands for all of these,
+and alone writes a result of its own.
 """
 
 from __future__ import annotations
@@ -42,12 +43,18 @@ def main() -> None:
     for name in expand(args.models or list(models.INPUTS)):
         options = ["--blocks", str(args.blocks), "--seconds", str(args.seconds)]
         one = results[name] = json.loads(machine.run_quietly([__file__, "--one", name, *options]))
+        if "skipped" in one:
+            print(f"{name:<28} {one['skipped']}", flush=True)
+            continue
         low, high = one["interval_90"]
         stock, fast = (one["median_ns"][side] / 1e6 for side in ("stock", "glowplug"))
         spread = f"ratio {one['ratio']:.3f} [{low:.3f}, {high:.3f}]"
         print(f"{name:<28} {stock:9.3f} ms {fast:9.3f} ms  {spread} {one['verdict']}", flush=True)
     document = {"machine": machine.describe(), "blocks": args.blocks, "models": results}
-    machine.write_result("steady", document, partial=bool(args.models))
+    if args.models == ["zoo"]:
+        machine.write_result("steady_zoo", document, partial=False)
+    else:
+        machine.write_result("steady", document, partial=bool(args.models))
 
 
 def expand(names: list[str]) -> list[str]:
@@ -98,7 +105,9 @@ def measure(name: str, blocks: int, seconds: float) -> dict[str, Any]:
     model = glowplug.load(packed)
     key = "serving_default" if "serving_default" in model.signatures else next(iter(model.signatures))
     stock_call, fast_call = root.signatures[key], model.signature(key)
-    inputs = make_inputs(name, fast_call.signature)
+    inputs = make_inputs(name, fast_call)
+    if inputs is None:
+        return {"skipped": "accepts no made-up input"}
 
     def stock() -> None:
         for output in stock_call(**{port: tf.constant(value) for port, value in inputs.items()}).values():
@@ -141,18 +150,26 @@ def timed(call: Any) -> float:
     return time.perf_counter() - began
 
 
-def make_inputs(name: str, signature: Any) -> dict[str, Any]:
-    """Return inputs that the model accepts: ones for the reference models, else what `pack` compares with."""
+def make_inputs(name: str, call: Any) -> dict[str, Any] | None:
+    """Return inputs that the model accepts: ones for the reference models, else the first that `pack` would try."""
     import numpy as np
 
+    ports = call.signature.inputs
     if name in models.INPUTS:
         shape, dtype = models.INPUTS[name]
-        return {port: np.ones(shape, dtype) for port in signature.inputs}
+        return {port: np.ones(shape, dtype) for port in ports}
+    import glowplug
     from glowplug.convert.samples import make_inputs as made_up
     from glowplug.convert.samples import styles, words
 
-    style = next(styles(signature.inputs, (words,)))
-    return made_up(signature.inputs, style, batch=1, seed=0)
+    for style in styles(ports, (words,)):
+        inputs = made_up(ports, style, batch=1, seed=0)
+        try:
+            call(inputs)
+        except glowplug.GlowplugError:
+            continue
+        return inputs
+    return None
 
 
 if __name__ == "__main__":
