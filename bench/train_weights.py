@@ -22,6 +22,7 @@ SCRIPT = Path(__file__).parent / "scripts" / "weights.py"
 WAYS = (
     ("load_model", ".keras"),
     ("build", ".weights.h5"),
+    ("glowplug", ".glow"),
     ("glowplug", ".safetensors"),
     ("glowplug", ".keras"),
     ("glowplug", ".weights.h5"),
@@ -40,6 +41,7 @@ def write(name: str) -> None:
     sys.path.insert(0, str(machine.ROOT / "src"))
     import keras
 
+    import glowplug
     from glowplug import train
 
     models.CACHE.mkdir(parents=True, exist_ok=True)
@@ -49,6 +51,7 @@ def write(name: str) -> None:
     train.save_weights(model, models.CACHE / f"{name}.safetensors", force=True)
     model.save_weights(models.CACHE / f"{name}.weights.h5", overwrite=True)
     model.save(models.CACHE / f"{name}.keras", overwrite=True)
+    glowplug.pack(model, models.CACHE / f"{name}.glow", engine="native", keep_variables=True, force=True)
     os.sync()
 
 

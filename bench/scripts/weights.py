@@ -7,7 +7,6 @@ afterwards, and the time to that is told apart.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import resource
 import sys
@@ -24,29 +23,6 @@ import tensorflow as tf
 tf.zeros(()).numpy()  # the runtime has started
 
 
-@contextlib.contextmanager
-def without_initializers():
-    """Stand in for `train.skip_init` where it is missing: variables begin as zeros that nothing has touched."""
-    import numpy as np
-    from keras.src.backend.tensorflow.core import Variable
-
-    stock = Variable._initialize_with_initializer
-
-    def untouched(self, initializer):
-        shape = [int(size) for size in self._shape]
-        nbytes = int(np.prod(shape)) * np.dtype(self._dtype).itemsize
-        memory = np.zeros(nbytes + 64, np.uint8)
-        start = -memory.ctypes.data % 64  # TensorFlow's kernels abort on less
-        zeros = memory[start : start + nbytes].view(self._dtype).reshape(shape)
-        self._initialize(tf.experimental.dlpack.from_dlpack(zeros.__dlpack__()))
-
-    Variable._initialize_with_initializer = untouched
-    try:
-        yield
-    finally:
-        Variable._initialize_with_initializer = stock
-
-
 def load_model(name: str, path: str):
     return keras.models.load_model(path)
 
@@ -60,8 +36,7 @@ def build(name: str, path: str):
 def glowplug(name: str, path: str):
     from glowplug import train
 
-    skip_init = getattr(train, "skip_init", without_initializers)
-    with skip_init():
+    with train.skip_init():
         model = models.BUILDERS[name]()
         train.load_weights(model, path)
     return model

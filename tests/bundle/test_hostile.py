@@ -211,6 +211,11 @@ edits(errors.TensorOutOfBoundsError, "far_away", tensor(2, offset=2**60))
 edits(errors.TensorMisalignedError, "odd_offset", tensor(1, offset=68))
 edits(errors.TensorSizeError, "nbytes_too_large", tensor(0, nbytes=28))
 edits(errors.TensorSizeError, "product_overflows", tensor(0, shape=[2**62, 2**62]))
+edits(
+    errors.TensorSizeError,
+    "variable_of_another_size",
+    lambda m: m.update(variables=[{"name": "v", "shape": [2**62, 2**62], "tensor": 0}]),
+)
 edits(errors.UnknownDtypeError, "tensor_of_strings", tensor(0, dtype="string"))
 edits(errors.UnknownDtypeError, "tensor_of_unknown", tensor(0, dtype="float7"))
 edits(errors.UnknownDtypeError, "tensor_dtype_no_text", tensor(0, dtype=["float32"]))
@@ -258,6 +263,9 @@ for _name, _edit in {
     "node_with_control": tensor(1, node="^weights/kernel"),
     "name_too_long": tensor(1, name="x" * 5000),
     "name_with_escape": tensor(1, name="\x1b[2J"),
+    "variable_out_of_range": lambda m: m.update(variables=[{"name": "v", "shape": [6], "tensor": 3}]),
+    "variable_without_a_name": lambda m: m.update(variables=[{"name": "", "shape": [6], "tensor": 0}]),
+    "weights_of_no_node": lambda m: m["tensors"][m["signatures"]["serving_default"]["weights"][0]].update(node=""),
     "weights_out_of_range": signature(weights=[3]),
     "weights_negative": signature(weights=[-1]),
     "weights_true": signature(weights=[True]),

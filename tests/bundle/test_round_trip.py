@@ -23,6 +23,7 @@ from glowplug.core.manifest import (
     Port,
     Signature,
     StoredTensor,
+    StoredVariable,
     TensorSpec,
 )
 
@@ -81,6 +82,10 @@ def manifests(draw):
             **{path: draw(entries) for path in asset_paths},
         },
         tensors=tuple(tensors),
+        variables=tuple(
+            StoredVariable(draw(texts), tensors[index].shape[::-1], index)
+            for index in (draw(indices) if tensors else ())
+        ),
         assets=tuple(Asset(f"asset_{i}", path) for i, path in enumerate(asset_paths)),
         initializers=tuple(
             draw(st.lists(st.builds(InitStep, targets=st.just(("init",)), weights=indices), max_size=2))

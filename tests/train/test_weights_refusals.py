@@ -180,11 +180,11 @@ def test_progress_ends_at_the_size_of_the_weights(tmp_path):
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-def packed(model, folder):
+def packed(model, folder, *, keep_variables=False):
     import glowplug
 
     model.export(folder / "exported", verbose=False)
-    glowplug.pack(folder / "exported", folder / "x.glow", engine="native")
+    glowplug.pack(folder / "exported", folder / "x.glow", engine="native", keep_variables=keep_variables)
     shutil.rmtree(folder / "exported")
     return folder / "x.glow"
 
@@ -204,4 +204,13 @@ def test_a_bundle_that_kept_the_variables(tmp_path):
 @pytest.mark.slow
 def test_a_bundle_whose_batch_norms_were_folded(tmp_path):
     saved = models.randomize(models.functional())
-    refused(models.functional(), packed(saved, tmp_path), "does not hold the variables.*save_weights")
+    refused(models.functional(), packed(saved, tmp_path), "does not hold the variables.*--keep-variables")
+
+
+@pytest.mark.slow
+def test_a_bundle_that_was_told_to_keep_the_variables(tmp_path):
+    saved = models.randomize(models.functional())
+    path = packed(saved, tmp_path, keep_variables=True)
+    second = models.functional()
+    train.load_weights(second, path)
+    assert models.same(models.values(second), models.values(saved))

@@ -125,7 +125,8 @@ def _named_nodes(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 def _fed_nodes(manifest: Manifest) -> Iterator[tuple[str, str]]:
     for tensor in manifest.tensors:
-        yield tensor.node, f"tensor {tensor.name}"
+        if tensor.node:
+            yield tensor.node, f"tensor {tensor.name}"
     for asset in manifest.assets:
         yield asset.node, f"asset {asset.path}"
 

@@ -44,6 +44,7 @@ def dump(manifest: Manifest) -> bytes:
             }
             for one in manifest.tensors
         ],
+        "variables": [{"name": one.name, "shape": list(one.shape), "tensor": one.tensor} for one in manifest.variables],
         "assets": [{"node": one.node, "path": one.path} for one in manifest.assets],
         "initializers": [{"targets": list(one.targets), "weights": list(one.weights)} for one in manifest.initializers],
         "op_libraries": list(manifest.op_libraries),

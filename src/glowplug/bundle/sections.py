@@ -7,7 +7,7 @@ and consistent with the others, or the error that says what is wrong is raised.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -30,6 +30,7 @@ from glowplug.core.manifest import (
     Port,
     Signature,
     StoredTensor,
+    StoredVariable,
     TensorSpec,
 )
 
@@ -55,6 +56,7 @@ _MANIFEST = frozenset(Manifest.__dataclass_fields__)
 _SIGNATURE = frozenset(Signature.__dataclass_fields__)
 _PORT = frozenset({"name", "dtype", "shape", "tensor"})
 _TENSOR = frozenset(StoredTensor.__dataclass_fields__)
+_VARIABLE = frozenset(StoredVariable.__dataclass_fields__)
 _ASSET = frozenset(Asset.__dataclass_fields__)
 _STEP = frozenset(InitStep.__dataclass_fields__)
 _FILE = frozenset(FileEntry.__dataclass_fields__)
@@ -81,14 +83,15 @@ def parse_manifest(value: Any) -> Manifest:
     return Manifest(
         engine=engine,
         signatures={
-            name: _parse_signature(one, f"signatures.{name}", len(tensors))
+            name: _parse_signature(one, f"signatures.{name}", tensors)
             for name, one in mapping(body["signatures"], "signatures").items()
         },
         files=files,
         tensors=tensors,
+        variables=_parse_variables(body["variables"], tensors),
         assets=_parse_assets(body["assets"], files),
         initializers=tuple(
-            _parse_step(one, f"initializers[{i}]", len(tensors))
+            _parse_step(one, f"initializers[{i}]", tensors)
             for i, one in enumerate(array(body["initializers"], "initializers"))
         ),
         op_libraries=tuple(
@@ -135,7 +138,7 @@ def _parse_tensors(value: Any, weights: FileEntry | None) -> tuple[StoredTensor,
     for i, row in enumerate(rows):
         where = f"tensors[{i}]"
         one = record(row, where, _TENSOR)
-        node = _parse_node(one["node"], where)
+        node = _parse_node(one["node"], where) if one["node"] != "" else ""
         shape = _parse_dims(one["shape"], where)
         offset = integer(one["offset"], where)
         nbytes = integer(one["nbytes"], where)
@@ -165,10 +168,28 @@ def _parse_tensors(value: Any, weights: FileEntry | None) -> tuple[StoredTensor,
             )
         if node in nodes:
             refuse(f"{where}.node", "a node that no other tensor is fed to", node)
-        nodes.add(node)
+        if node:
+            nodes.add(node)
         name = text(one["name"], where, empty=True)
         tensors.append(StoredTensor(node, name, dtype.name, shape, offset, nbytes))
     return tuple(tensors)
+
+
+def _parse_variables(value: Any, tensors: Sequence[StoredTensor]) -> tuple[StoredVariable, ...]:
+    variables = []
+    for i, row in enumerate(array(value, "variables")):
+        where = f"variables[{i}]"
+        one = record(row, where, _VARIABLE)
+        shape = _parse_dims(one["shape"], where)
+        index = integer(one["tensor"], f"{where}.tensor", len(tensors) - 1)
+        if prod(shape) != prod(tensors[index].shape):
+            raise TensorSizeError(
+                f"the shape at {where} does not have as many elements as its tensor",
+                seen=f"{list(shape)} for {list(tensors[index].shape)}",
+                remedy=REMEDY,
+            )
+        variables.append(StoredVariable(text(one["name"], f"{where}.name"), shape, index))
+    return tuple(variables)
 
 
 def _parse_dims(value: Any, where: str) -> tuple[int, ...]:
@@ -206,29 +227,31 @@ def _parse_ports(value: Any, where: str) -> dict[str, Port]:
     return ports
 
 
-def _parse_signature(value: Any, where: str, tensor_count: int) -> Signature:
+def _parse_signature(value: Any, where: str, tensors: Sequence[StoredTensor]) -> Signature:
     one = record(value, where, _SIGNATURE)
     return Signature(
         inputs=_parse_ports(one["inputs"], f"{where}.inputs"),
         outputs=_parse_ports(one["outputs"], f"{where}.outputs"),
-        weights=_parse_weights(one["weights"], where, tensor_count),
+        weights=_parse_weights(one["weights"], where, tensors),
         targets=_parse_nodes(one["targets"], f"{where}.targets"),
     )
 
 
-def _parse_step(value: Any, where: str, tensor_count: int) -> InitStep:
+def _parse_step(value: Any, where: str, tensors: Sequence[StoredTensor]) -> InitStep:
     one = record(value, where, _STEP)
     return InitStep(
         targets=_parse_nodes(one["targets"], f"{where}.targets"),
-        weights=_parse_weights(one["weights"], where, tensor_count),
+        weights=_parse_weights(one["weights"], where, tensors),
     )
 
 
-def _parse_weights(value: Any, where: str, tensor_count: int) -> tuple[int, ...]:
+def _parse_weights(value: Any, where: str, tensors: Sequence[StoredTensor]) -> tuple[int, ...]:
     where = f"{where}.weights"
     indices = array(value, where)
     for index in indices:
-        integer(index, where, tensor_count - 1)
+        integer(index, where, len(tensors) - 1)
+        if not tensors[index].node:
+            refuse(where, "tensors that a node takes", index)
     if len(set(indices)) != len(indices):
         refuse(where, "each index once", "a repeated one")
     return tuple(indices)

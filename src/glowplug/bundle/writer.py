@@ -28,6 +28,7 @@ from glowplug.core.manifest import (
     Manifest,
     Signature,
     StoredTensor,
+    StoredVariable,
 )
 
 from . import layout, schema
@@ -49,6 +50,8 @@ class BundleWriter:
         self._directory = directory
         self._files: dict[str, FileEntry] = {}
         self._tensors: list[StoredTensor] = []
+        self._variables: list[StoredVariable] = []
+        self._by_bytes: dict[tuple[str, bytes], int] = {}
         self._by_content: dict[tuple[str, tuple[int, ...], bytes], int] = {}
         self._weights: IO[bytes] | None = None
         self._weights_digest = hashlib.sha256()
@@ -89,9 +92,7 @@ class BundleWriter:
         If the same content came before, that entry's index is returned and nothing is written: the caller
         feeds the entry's `node` (see `tensors`) in place of its own.
         """
-        data = memoryview(buffer)
-        # A view with a zero in its shape, or with more than one dimension in Fortran order, cannot be cast.
-        data = data.cast("B") if data.nbytes and data.c_contiguous else memoryview(bytes(data))
+        data = _as_bytes(buffer)
         shape = tuple(int(dim) for dim in shape)
         element = BY_NAME.get(dtype)
         if element is None or not element.itemsize:
@@ -101,7 +102,8 @@ class BundleWriter:
                 f"the bytes of tensor {name} do not follow from its dtype and shape",
                 seen=f"{data.nbytes} for {dtype}{list(shape)}",
             )
-        content = (dtype, shape, hashlib.sha256(data).digest())
+        digest = hashlib.sha256(data).digest()
+        content = (dtype, shape, digest)
         known = self._by_content.get(content)
         if known is not None:
             return known
@@ -110,8 +112,23 @@ class BundleWriter:
         for chunk in _chunks(data):
             self._append(chunk)
         self._by_content[content] = len(self._tensors)
+        self._by_bytes.setdefault((dtype, digest), len(self._tensors))
         self._tensors.append(StoredTensor(node, name, dtype, shape, offset, data.nbytes))
         return len(self._tensors) - 1
+
+    def add_variable(self, name: str, dtype: str, shape: Sequence[int], buffer: ReadableBuffer, *, keep: bool) -> bool:
+        """Say where a variable's value is, and whether it is there: with `keep` it is stored where it was not.
+
+        Call it when all tensors were added: the bytes of most variables are there already, in some shape.
+        """
+        data = _as_bytes(buffer)
+        known = self._by_bytes.get((dtype, hashlib.sha256(data).digest()))
+        if known is None:
+            if not keep:
+                return False
+            known = self.add_tensor("", name, dtype, shape, data)
+        self._variables.append(StoredVariable(name, tuple(int(dim) for dim in shape), known))
+        return True
 
     @property
     def tensors(self) -> tuple[StoredTensor, ...]:
@@ -142,6 +159,7 @@ class BundleWriter:
                 signatures=signatures,
                 files=dict(sorted(self._files.items())),
                 tensors=self.tensors,
+                variables=tuple(self._variables),
                 assets=tuple(assets),
                 initializers=tuple(initializers),
                 op_libraries=tuple(op_libraries),
@@ -172,6 +190,12 @@ class BundleWriter:
             view = view[self._weights.write(view) :]
         self._weights_digest.update(data)
         self._weights_size += len(data)
+
+
+def _as_bytes(buffer: ReadableBuffer) -> memoryview:
+    data = memoryview(buffer)
+    # A view with a zero in its shape, or with more than one dimension in Fortran order, cannot be cast.
+    return data.cast("B") if data.nbytes and data.c_contiguous else memoryview(bytes(data))
 
 
 def _chunks(data: memoryview) -> Iterator[memoryview]:

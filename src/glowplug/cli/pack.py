@@ -28,6 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--warmup", metavar="FILE", help="requests to keep: .npz, .json or a tf_serving_warmup_requests file"
     )
+    parser.add_argument(
+        "--keep-variables",
+        action="store_true",
+        help="also keep the values of variables that packing folds, for train.load_weights (a larger bundle)",
+    )
     add_op_library(parser)
     parser.add_argument("--force", action="store_true", help="replace BUNDLE if it exists")
 
@@ -51,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
             engine=args.engine,
             warmup=args.warmup,
             op_libraries=args.op_library,
+            keep_variables=args.keep_variables,
             force=args.force,
             progress=stages,
         )

@@ -57,20 +57,23 @@ def pack(
     warmup: str | Path | None = None,
     signatures: Mapping[str, Any] | None = None,
     op_libraries: Sequence[str] = (),
+    keep_variables: bool = False,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Packed:
     """Pack a SavedModel directory, a `.keras` or `.h5` file, a Keras model or a `tf.Module` into a bundle.
 
     `warmup` is an `.npz`, `.json` or `tf_serving_warmup_requests` file; `signatures` are those of a `tf.Module`;
-    `op_libraries` names installed packages of custom operations. Nothing is left at `output` when packing fails.
+    `op_libraries` names installed packages of custom operations. With `keep_variables` the bundle also has the values
+    of variables that packing folds into others, so that `train.load_weights` finds them all.
+    Nothing is left at `output` when packing fails.
     """
     if engine not in CHOICES:
         raise UsageError("there is no such engine", seen=engine, remedy=f"use one of {', '.join(CHOICES)}")
     target = Path(output)
     refuse_existing(target, force=force)
     with new_directory(target, force=force) as directory:
-        job = _Job(directory, tuple(op_libraries), progress or (lambda stage: None))
+        job = _Job(directory, tuple(op_libraries), progress or (lambda stage: None), keep_variables=keep_variables)
         manifest, reason = job.run(model, engine, Path(warmup) if warmup else None, signatures)
     return Packed(target, manifest, reason, job.stages_ns)
 
@@ -78,8 +81,11 @@ def pack(
 class _Job:
     """One run of `pack`, in a directory that becomes the bundle at the end."""
 
-    def __init__(self, directory: Path, op_libraries: tuple[str, ...], progress: Progress) -> None:
+    def __init__(
+        self, directory: Path, op_libraries: tuple[str, ...], progress: Progress, *, keep_variables: bool
+    ) -> None:
         self._directory = directory
+        self._keep_variables = keep_variables
         self._scratch = directory / ".scratch"
         self._op_libraries = op_libraries
         self._progress = progress
@@ -145,7 +151,14 @@ class _Job:
             _return_memory()
             self._enter("write weights")
             self._fresh_attempt()
-            write_native(self._attempt, model, self._source, self._requests, self._op_libraries)
+            write_native(
+                self._attempt,
+                model,
+                self._source,
+                self._requests,
+                self._op_libraries,
+                keep_variables=self._keep_variables,
+            )
         finally:
             spool.close()
         return self._proved()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glowplug.bundle import allowlist, layout
 from glowplug.bundle.writer import BundleWriter
@@ -20,6 +21,7 @@ from glowplug.runtime.fingerprint import fingerprint
 from glowplug.runtime.library import open_library
 from glowplug.runtime.oplibrary import custom_ops
 
+from .kept_variables import read_variables
 from .native import NativeModel
 from .saved_model import SourceSignature
 from .sources import Located
@@ -31,10 +33,14 @@ def write_native(
     source: Located,
     requests: Sequence[Request],
     op_libraries: Sequence[str],
+    *,
+    keep_variables: bool,
 ) -> None:
-    """Write a `native` bundle, each distinct tensor once."""
+    """Write a `native` bundle, each distinct tensor once, and where its source's variables are among them."""
     with BundleWriter(directory) as writer:
         places, doubles = _store_weights(writer, model)
+        for one in read_variables(source.directory):
+            writer.add_variable(one.name, one.dtype, one.value.shape, _bytes(one.value), keep=keep_variables)
         for graph in (model.portable, model.graph):
             graph.redirect(doubles)
             graph.keep(set(graph.nodes) - set(doubles))
@@ -98,13 +104,16 @@ def _store_weights(writer: BundleWriter, model: NativeModel) -> tuple[dict[str, 
     for node, value in model.weights.values.items():
         array = value()
         dtype = BY_CODE[model.portable.nodes[node].attr["dtype"].type].name
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        index = writer.add_tensor(node, model.weights.names[node], dtype, array.shape, data)
+        index = writer.add_tensor(node, model.weights.names[node], dtype, array.shape, _bytes(array))
         stored = writer.tensors[index].node
         places[stored] = index
         if stored != node:
             doubles[node] = stored
     return places, doubles
+
+
+def _bytes(array: NDArray[Any]) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _needed(model: NativeModel, references: list[str], places: Mapping[str, int]) -> tuple[int, ...]:

@@ -59,7 +59,10 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor of `weights.bin`, the placeholder `node` that takes it, and the name its source gave it."""
+    """A tensor of `weights.bin`, the placeholder `node` that takes it, and the name its source gave it.
+
+    An empty `node` means that no graph reads it: it is there for a variable.
+    """
 
     node: str
     name: str
@@ -67,6 +70,15 @@ class StoredTensor:
     shape: tuple[int, ...]
     offset: int
     nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVariable:
+    """A variable of the source whose value is the bytes of tensor number `tensor`, in a shape of its own."""
+
+    name: str
+    shape: tuple[int, ...]
+    tensor: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +122,7 @@ class Manifest:
     signatures: Mapping[str, Signature]
     files: Mapping[str, FileEntry]
     tensors: tuple[StoredTensor, ...] = ()
+    variables: tuple[StoredVariable, ...] = ()
     assets: tuple[Asset, ...] = ()
     initializers: tuple[InitStep, ...] = ()
     op_libraries: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ def is_saved_model(path: Path) -> bool:
 
 
 def bind(model: Any, targets: tuple[Target, ...], path: Path) -> Plan:
-    """Match by name, or by order where the names differ only in the counters Keras appends."""
+    """Match what Keras exported by name or order, and anything else as the checkpoint that it is."""
     prefix = path / "variables" / "variables"
     if not prefix.with_suffix(".index").is_file():
         raise WeightsError("the SavedModel has no variables", seen=path, remedy="export it with its variables")
@@ -32,6 +32,11 @@ def bind(model: Any, targets: tuple[Target, ...], path: Path) -> Plan:
     named = _exported(graph, entries)
     if not named:
         return checkpoint.bind(model, targets, prefix)
+    return by_exported_names(targets, named)
+
+
+def by_exported_names(targets: tuple[Target, ...], named: dict[str, Entry]) -> Plan:
+    """Match the variables of an exported model, given in order: by full name, or by order where the names differ."""
     random = {name for name in named if name.partition("#")[0].endswith(_RANDOM)}
     plan = by_name(targets, named)
     if not set(plan.extra) - random and all(one.entry or not one.required for one in plan.bindings):
