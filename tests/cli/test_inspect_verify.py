@@ -44,7 +44,7 @@ def test_inspect_lists_the_largest_tensors_first(call, tiny_bundle):
     assert len(manifest.tensors) == 1
     first = manifest.tensors[0]
     small = replace(first, node="small", name="small", shape=(0,), nbytes=0)
-    rewrite(tiny_bundle, tensors=(small, first))
+    rewrite(tiny_bundle, tensors=(small, first), variables=())
     code, out, _ = call("inspect", tiny_bundle, "--tensors", "1")
     assert code == 0
     assert "tensors (1 of 2" in out

@@ -77,7 +77,8 @@ def test_an_interrupted_pack_leaves_nothing_behind(environment, tiny_model, tmp_
     assert len(leftovers(tmp_path)) == 1
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == code, err
+    # Where the interrupt struck inside an `exec` of some import, Python ends by the signal itself: a shell sees the same.
+    assert process.returncode in (code, -number), err
     assert out == ""
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []

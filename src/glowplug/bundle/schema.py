@@ -44,7 +44,6 @@ def dump(manifest: Manifest) -> bytes:
             }
             for one in manifest.tensors
         ],
-        "variables": [{"name": one.name, "shape": list(one.shape), "tensor": one.tensor} for one in manifest.variables],
         "assets": [{"node": one.node, "path": one.path} for one in manifest.assets],
         "initializers": [{"targets": list(one.targets), "weights": list(one.weights)} for one in manifest.initializers],
         "op_libraries": list(manifest.op_libraries),
@@ -52,6 +51,10 @@ def dump(manifest: Manifest) -> bytes:
         "provenance": dict(manifest.provenance),
         "equivalence": dict(manifest.equivalence),
     }
+    if manifest.variables:
+        body["variables"] = [
+            {"name": one.name, "shape": list(one.shape), "tensor": one.tensor} for one in manifest.variables
+        ]
     data = canonical(body)
     return _HEAD + data + _TAIL % sha256(data).encode()
 

@@ -52,7 +52,7 @@ from .fields import (
 MAX_RANK = 254  # TensorFlow's own limit
 MAX_OUTPUT_INDEX = 2**31 - 1
 
-_MANIFEST = frozenset(Manifest.__dataclass_fields__)
+_MANIFEST = frozenset(Manifest.__dataclass_fields__) - {"variables"}
 _SIGNATURE = frozenset(Signature.__dataclass_fields__)
 _PORT = frozenset({"name", "dtype", "shape", "tensor"})
 _TENSOR = frozenset(StoredTensor.__dataclass_fields__)
@@ -73,7 +73,7 @@ _ENGINE_FILE = {"native": layout.GRAPH, "litert": layout.TFLITE}
 
 def parse_manifest(value: Any) -> Manifest:
     """Return the manifest that the `manifest` field of a `bundle.json` holds."""
-    body = record(value, "manifest", _MANIFEST)
+    body = record(value, "manifest", _MANIFEST, optional="variables")
     engine = body["engine"]
     if engine not in ENGINES:
         refuse("engine", f"one of {', '.join(ENGINES)}", engine)
@@ -88,7 +88,7 @@ def parse_manifest(value: Any) -> Manifest:
         },
         files=files,
         tensors=tensors,
-        variables=_parse_variables(body["variables"], tensors),
+        variables=_parse_variables(body.get("variables", []), tensors),
         assets=_parse_assets(body["assets"], files),
         initializers=tuple(
             _parse_step(one, f"initializers[{i}]", tensors)
