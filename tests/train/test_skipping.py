@@ -115,6 +115,38 @@ def test_reading_a_weight_before_it_is_there_raises():
         model.layers[0].kernel.numpy()
 
 
+def test_a_layer_that_is_called_on_numbers_while_a_model_is_built(tmp_path):
+    import keras
+    import numpy as np
+
+    from glowplug import train
+
+    def build():
+        ids = keras.Input((4,), dtype="int32")
+        positions = keras.layers.Embedding(4, 8)(keras.ops.arange(4))
+        x = keras.layers.Embedding(10, 8)(ids) + positions
+        return keras.Model(ids, keras.layers.Dense(2)(x)), positions
+
+    model, _ = build()
+    model.save_weights(tmp_path / "m.weights.h5")
+    with train.skip_init():
+        other, positions = build()
+        other.load_weights(tmp_path / "m.weights.h5")
+    assert same_weights(model, other)
+    assert float(keras.ops.std(positions)) > 0  # Keras' own initialiser ran
+    assert np.isfinite(other(np.zeros((1, 4), "int32"))).all()
+
+
+def test_a_subclassed_model_that_is_called_to_be_built_raises():
+    import numpy as np
+
+    from glowplug import train
+    from tests.train import zoo
+
+    with pytest.raises(WeightsError, match="read before"), train.skip_init():
+        zoo.Subclassed()(np.zeros((1, 3), "float32"))
+
+
 def test_an_error_of_the_users_is_not_hidden():
     from glowplug import train
     from tests.train import models

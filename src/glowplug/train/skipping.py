@@ -24,8 +24,9 @@ _patching = threading.RLock()
 def skip_init() -> Iterator[None]:
     """Make the weights of layers that are built inside the block without values.
 
-    Load or assign them before the block ends: leaving it, or calling a layer before its weights are there,
-    raises `WeightsError` with the names of those that were forgotten.
+    Load or assign them before the block ends: leaving it, or calling a model before its weights are there,
+    raises `WeightsError` with the names of those that were forgotten. A layer that is called on numbers while the
+    model is built, such as an embedding of positions, needs its weights now: its own initialisers run.
     """
     scope = Scope(layers_only=True)
     with scope.active():
@@ -52,6 +53,7 @@ class Scope:
         self._pending: list[tuple[weakref.ref[Any], Callable[..., Any]]] = []
         self._deferred: set[int] = set()
         self._inside_layer = 0
+        self._eager_models = self._eager_layers = 0  # calls on numbers that are under way
         self._thread = threading.get_ident()
 
     @contextlib.contextmanager
@@ -82,8 +84,8 @@ class Scope:
             return variable
 
         def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
-            scope._check_before_call(layer, args, kwargs)
-            return stock[2](layer, *args, **kwargs)
+            with scope._calling(layer, args, kwargs):
+                return stock[2](layer, *args, **kwargs)
 
         with _patching:
             Variable._initialize_with_initializer, Layer.add_weight, Layer.__call__ = (
@@ -118,8 +120,9 @@ class Scope:
     def _make_without_value(self, variable: Any, initializer: Any) -> None:
         from tensorflow.python.framework import dtypes
 
+        reference = weakref.ref(variable)
         variable._value = _unset_variable_class()(
-            path=variable.path,
+            read_early=lambda: self._read_early(reference(), initializer),
             trainable=variable.trainable,
             name=variable.name,
             shape=variable._shape,
@@ -127,18 +130,39 @@ class Scope:
             synchronization=variable._map_synchronization(variable.synchronization),
             aggregation=variable._map_aggregation(variable.aggregation),
         )
-        self._pending.append((weakref.ref(variable), initializer))
+        self._pending.append((reference, initializer))
 
-    def _check_before_call(self, layer: Any, args: Any, kwargs: Any) -> None:
+    @contextlib.contextmanager
+    def _calling(self, layer: Any, args: Any, kwargs: Any) -> Iterator[None]:
+        """Keep count of calls on numbers; refuse that of a model whose weights are not there."""
+        import keras
         import tensorflow as tf
         from keras.src.backend.common.keras_tensor import any_symbolic_tensors
 
-        if not self._pending or not tf.executing_eagerly() or any_symbolic_tensors(args, kwargs):
+        own = self._layers_only and threading.get_ident() == self._thread
+        if not own or not tf.executing_eagerly() or any_symbolic_tensors(args, kwargs):
+            yield
             return
-        wanted = {id(variable) for variable in layer.variables}
-        missing = [variable for variable, _ in self.unset() if id(variable) in wanted]
-        if missing and self._layers_only:
-            raise _forgotten(missing)
+        is_model = isinstance(layer, keras.Model)
+        if is_model:
+            wanted = {id(variable) for variable in layer.variables}
+            missing = [variable for variable, _ in self.unset() if id(variable) in wanted]
+            if missing:
+                raise _forgotten(missing)
+        self._eager_models += is_model
+        self._eager_layers += not is_model
+        try:
+            yield
+        finally:
+            self._eager_models -= is_model
+            self._eager_layers -= not is_model
+
+    def _read_early(self, variable: Any, initializer: Callable[..., Any]) -> None:
+        """Give a variable that is read its initial value where a layer outside of any model needs it, else raise."""
+        if variable is None or self._eager_models or not self._eager_layers:
+            path = "a variable of a layer that is gone" if variable is None else variable.path
+            raise ReadTooEarlyError("a variable was read before it was loaded or assigned", seen=path)
+        variable._direct_assign(initializer(variable._shape, dtype=variable._dtype))
 
 
 def _forgotten(variables: list[Any]) -> WeightsError:
@@ -164,18 +188,16 @@ def _unset_variable_class() -> Any:
     from tensorflow.python.ops.resource_variable_ops import UninitializedVariable
 
     class UnsetVariable(UninitializedVariable):  # type: ignore[misc]
-        def __init__(self, path: str, **options: Any) -> None:
+        def __init__(self, read_early: Callable[[], None], **options: Any) -> None:
             super().__init__(**options)
-            self._glowplug_path = path
+            self._glowplug_read_early = read_early
             self._glowplug_unset = True
 
         def _read_variable_op(self, *args: Any, **kwargs: Any) -> Any:
             # TensorFlow reads a tensor without elements here, and says nothing.
             if self._glowplug_unset and context.executing_eagerly():
                 if not _is_initialized(self):
-                    raise ReadTooEarlyError(
-                        "a variable was read before it was loaded or assigned", seen=self._glowplug_path
-                    )
+                    self._glowplug_read_early()
                 self._glowplug_unset = False
             return super()._read_variable_op(*args, **kwargs)
 
