@@ -77,7 +77,7 @@ def test_an_interrupted_pack_leaves_nothing_behind(environment, tiny_model, tmp_
     assert len(leftovers(tmp_path)) == 1
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    # An interrupt inside an `exec` of some import: Python ends by the signal itself, which a shell shows as the same code.
+    # Interrupted inside an `exec` of some import, Python ends by the signal itself: a shell shows the same code.
     assert process.returncode in (code, -number), err
     assert out == ""
     assert "Traceback" not in err
