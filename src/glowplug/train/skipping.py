@@ -8,6 +8,7 @@ optimizers are small or have no file to come from, and start as always.
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from typing import Any
 from glowplug.core.errors import WeightsError
 
 _SHOWN_NAMES = 5
+_SHARED_SCOPE = "unset/"
 _patching = threading.RLock()
 
 
@@ -94,7 +96,8 @@ class Scope:
                 call,
             )
             try:
-                yield
+                with _collector_paused():
+                    yield
             finally:
                 Variable._initialize_with_initializer, Layer.add_weight, Layer.__call__ = stock
 
@@ -165,6 +168,18 @@ class Scope:
         variable._direct_assign(initializer(variable._shape, dtype=variable._dtype))
 
 
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A model is many objects that all stay: looking for garbage among them is wasted time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _forgotten(variables: list[Any]) -> WeightsError:
     names = [variable.path for variable in variables]
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
@@ -185,11 +200,17 @@ def _unset_variable_class() -> Any:
     into nothing.
     """
     from tensorflow.python.eager import context
+    from tensorflow.python.framework import ops
     from tensorflow.python.ops.resource_variable_ops import UninitializedVariable
 
     class UnsetVariable(UninitializedVariable):  # type: ignore[misc]
-        def __init__(self, read_early: Callable[[], None], **options: Any) -> None:
-            super().__init__(**options)
+        def __init__(self, read_early: Callable[[], None], name: str, **options: Any) -> None:
+            with ops.name_scope(name, skip_on_eager=False) as scope:
+                full_name = ops.name_from_scope_name(scope)
+            # The name is an attribute of the operation that makes the handle: each new one costs TensorFlow a new
+            # kernel. So it is made under one name for all, and gets its own here.
+            super().__init__(name=_SHARED_SCOPE, **options)
+            self._handle_name = self.handle._name = f"{full_name}:0"
             self._glowplug_read_early = read_early
             self._glowplug_unset = True
 
