@@ -13,6 +13,7 @@ import sys
 import time
 
 from . import frames
+from .patching import roomy
 from .recorder import Recorder, now_ns
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
@@ -51,6 +52,11 @@ def _as_importlib(function: Any) -> Any:
 def _make_find_and_load(original: Any, recorder: Recorder, hooks: dict[str, Hook], triggers: dict[str, Trigger]) -> Any:
     begin, end, describe, finish = recorder.begin, recorder.end, _describe, _finish
 
+    @roomy
+    @_as_importlib
+    def load_roomy(name: str, import_: Any) -> Any:
+        return original(name, import_)
+
     def _find_and_load(name: str, import_: Any) -> Any:
         if name.startswith(OWN):
             depth.own_modules += 1
@@ -61,7 +67,7 @@ def _make_find_and_load(original: Any, recorder: Recorder, hooks: dict[str, Hook
         number = begin("import", name, attrs)
         depth.value += 1
         try:
-            module = original(name, import_)
+            module = load_roomy(name, import_) if depth.value == 1 else original(name, import_)
         except BaseException as error:
             depth.value -= 1
             end(number, {"error": type(error).__name__})

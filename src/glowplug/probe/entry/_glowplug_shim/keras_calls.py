@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import frames
 from .instruments import Instruments
+from .patching import roomy
 from .recorder import now_ns
 from .tf_saving import SavingInstruments
 
@@ -72,7 +73,7 @@ class KerasCalls:
                     if "fit" not in stack:
                         tracker.round("predict" if mode == "predict" else "fit", start_ns)
 
-            return call
+            return roomy(call)
 
         return make
 
