@@ -20,8 +20,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src" / "glowplug" / "probe" / "entry"))
 
-import machine  # noqa: E402
-from _glowplug_shim.patching import roomy  # noqa: E402
+import machine
+from _glowplug_shim.patching import roomy
 
 
 def small() -> None:
