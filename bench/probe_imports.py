@@ -1,14 +1,10 @@
-"""Does the import tree of the probe agree with `-X importtime`? The ten slowest modules, in one process and in several.
+"""Does the import tree of the probe agree with `-X importtime`? The ten modules with the longest self time.
 
     probe_imports.py [--rounds 5] [--import tensorflow]
 
-Two comparisons, both of cumulative and of self time, on the ten modules with the longest self time:
-
-- `same_process`: `python -X importtime` runs under the probe, so that both clocks see the same import.
-- `separate`: `python -X importtime` alone and `python` under the probe, in turn, in fresh processes; medians. What the
-  probe itself costs, and the machine's noise, are in this one.
-
-The result is in bench/results/probe_imports.json.
+`python -X importtime` runs under the probe, so that both clocks see the same import. Two processes would not do:
+whichever module the garbage collector happens to run in looks slow. Medians over fresh processes. The result is in
+bench/results/probe_imports.json.
 """
 
 from __future__ import annotations
@@ -16,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -112,33 +107,23 @@ def main() -> None:
     parser.add_argument("--import", dest="module", default="tensorflow")
     args = parser.parse_args()
     machine.prepare()
-    timed = [sys.executable, "-X", "importtime", "-c", f"import {args.module}"]
-    plain = [sys.executable, "-c", f"import {args.module}"]
-    both, alone, probed = [], [], []
+    command = [sys.executable, "-X", "importtime", "-c", f"import {args.module}"]
+    runs = []
     for number in range(args.rounds):
-        ours, text = profile_imports(timed)
-        both.append((ours, parse(text)))
-        for side in ("alone", "probed") if number % 2 == 0 else ("probed", "alone"):
-            if side == "alone":
-                done = subprocess.run(timed, capture_output=True, text=True, errors="replace", check=True)
-                alone.append(parse(done.stderr))
-            else:
-                probed.append(profile_imports(plain)[0])
+        ours, text = profile_imports(command)
+        runs.append((ours, parse(text)))
         print(f"  round {number + 1} of {args.rounds}", file=sys.stderr, flush=True)
     document = {
         "machine": machine.describe(),
         "import": args.module,
         "rounds": args.rounds,
-        "same_process": compare(medians([ours for ours, _ in both]), medians([theirs for _, theirs in both])),
-        "separate": compare(medians(probed), medians(alone)),
+        **compare(medians([ours for ours, _ in runs]), medians([theirs for _, theirs in runs])),
     }
     machine.write_result("probe_imports", document, partial=False)
-    for name in ("same_process", "separate"):
-        result = document[name]
-        print(
-            f"{name}: self within {result['largest_self_difference']:.1%},"
-            f" cumulative within {result['largest_total_difference']:.1%}"
-        )
+    print(
+        f"self within {document['largest_self_difference']:.1%},"
+        f" cumulative within {document['largest_total_difference']:.1%}"
+    )
 
 
 if __name__ == "__main__":
