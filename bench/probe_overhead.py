@@ -42,7 +42,12 @@ def run_plain(command: list[str]) -> dict[str, Any]:
     if process.returncode:
         sys.exit(f"{command} failed with exit code {process.returncode}")
     wall = time.perf_counter() - began
-    return {"cpu_s": usage.ru_utime + usage.ru_stime, "wall_s": wall, "marks": marks_of(output)}
+    return {
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "wall_s": wall,
+        "minor_faults": usage.ru_minflt,
+        "marks": marks_of(output),
+    }
 
 
 def run_profiled(command: list[str]) -> tuple[dict[str, Any], Profile]:
@@ -69,6 +74,7 @@ def run_profiled(command: list[str]) -> tuple[dict[str, Any], Profile]:
     return {
         "cpu_s": profile.environment["cpu_ns"] / 1e9,
         "wall_s": profile.wall_ns / 1e9,
+        "minor_faults": profile.processes[0].attrs["minor_faults"],
         "profiler_cpu_s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         "merge_s": total - profile.wall_ns / 1e9,
         "unexplained_share": unexplained / profile.wall_ns,
@@ -154,6 +160,8 @@ def main() -> None:
         "profiled_cpu_s": after,
         "plain_wall_s": median(run["wall_s"] for run in plain),
         "profiled_wall_s": median(run["wall_s"] for run in profiled),
+        "plain_minor_faults": median(run["minor_faults"] for run in plain),
+        "profiled_minor_faults": median(run["minor_faults"] for run in profiled),
     }
     shown = [Path(word).name if "/" in word else word for word in command[1:]]
     document[args.name] = {

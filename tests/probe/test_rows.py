@@ -76,6 +76,18 @@ def test_spans_that_were_never_closed_last_until_the_end() -> None:
     assert (layer.name, layer.attrs) == ("dense", {"kind": "layer"})
 
 
+def test_what_outlives_the_run_is_cut_at_its_end() -> None:
+    events = (
+        (BEGIN, 1, 7, 100, "user_code", "__main__", {"kind": "main"}),
+        (BEGIN, 2, 7, 450, "import", "a", {"kind": "module"}),
+        (END, 2, 650, None),
+        (SPAN, 7, 610, 640, "build", "late", {"kind": "layer"}),
+        (END, 1, 700, None),
+    )
+    main, module = rows_of(Image(7, 0, events), 100, 500)
+    assert (main.end_ns, module.start_ns, module.end_ns) == (500, 350, 500)
+
+
 def step(number: int, start: int, end: int, index: int, function: int = 1, parent: int | None = None) -> Span:
     attrs = {"kind": "step", "index": index, "function_id": function, "mode": "call"}
     return Span(number, parent, 1, 1, "steady_steps", "f", start, end, attrs)

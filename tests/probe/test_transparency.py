@@ -168,8 +168,7 @@ def test_ctrl_c_reaches_the_target_once(tmp_path: Path) -> None:
     script = write(
         tmp_path / "target.py",
         "import signal\n"
-        "print('ready', flush=True)\n"
-        "try:\n    signal.pause()\n"
+        "try:\n    print('ready', flush=True)\n    signal.pause()\n"
         "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n",
     )
     code = f"from glowplug.probe.run import profile_target; print(profile_target([{script!r}]).exit_code)"
@@ -180,3 +179,19 @@ def test_ctrl_c_reaches_the_target_once(tmp_path: Path) -> None:
         assert profiler.stdout.readline() == "ready\n"
         os.killpg(profiler.pid, signal.SIGINT)  # what a terminal does
         assert profiler.stdout.read() == "interrupted\n0\n"
+
+
+def test_the_probe_is_no_part_of_the_import_tree(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A package by the name of one that has instruments makes the probe load them; nothing of them is recorded."""
+    write(tmp_path / "safetensors.py", "import colorsys\n")
+    code = "import sys\nimport safetensors\nprint(sum(not n.startswith('_glowplug') for n in sys.modules))\n"
+    script = write(tmp_path / "target.py", code)
+    profile, out, _ = run_profiled(capfd, script)
+    modules = list(profile.of_kind("module"))
+    assert {"safetensors", "colorsys"} <= {span.name for span in modules}
+    for span in modules:
+        assert not span.name.startswith("_glowplug")
+        assert not str(span.attrs.get("importer", "")).startswith("_glowplug")
+    (outer,) = (span for span in modules if span.name == "safetensors")
+    assert outer.attrs["modules"] == 2
+    assert profile.environment["modules"] == int(out)

@@ -45,6 +45,15 @@ def test_fits_the_width(make: object, width: int) -> None:
     assert max(map(cell_width, lines)) <= width
 
 
+def test_a_long_title_is_broken_and_keeps_the_line_of_code_at_its_end() -> None:
+    title = "The graph grows by 16 operations in each of 200 rounds; most are added at some/folder/of/mine/loop.py:11"
+    finding = Finding("graph_grows_each_round", title, {}, 4_000_000_000, Remedy("Hoist it."))
+    lines = [line_text(line) for line in terminal.finding_lines([finding], 80)]
+    assert lines[0].endswith("saves 4.00 s")
+    assert any(line.endswith("loop.py:11") for line in lines[1:3])
+    assert max(map(cell_width, lines)) <= 80
+
+
 def test_colour_adds_escapes_and_no_words() -> None:
     profile = profiles.training()
     colored = rendered(profile, color=True)

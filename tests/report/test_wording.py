@@ -41,7 +41,10 @@ def test_quantities(name: str, value: object, text: str) -> None:
 
 
 def test_labels() -> None:
+    assert wording.quantity("slowest_passes_ns", {"remapper": 1_200_000_000}) == "remapper: 1.20 s"
+    assert wording.quantity("added_at", {"loop.py:3": 1200}) == "loop.py:3: 1,200"
     assert wording.quantity_label("second_trace_ns") == "second trace"
     assert wording.quantity_label("rss_bytes_per_round") == "rss per round"
+    assert wording.quantity_label("ns_per_round") == "time per round"
     assert wording.count(1, "module") == "1 module"
     assert wording.count(2843, "entry", "entries") == "2,843 entries"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .errors import NewerSchemaError, ProfileDamagedError, StorageError
+from .errors import NewerSchemaError, ProfileDamagedError, ProfileError, StorageError
 from .files import write_file
 from .profile import (
     PHASES,
@@ -100,14 +100,21 @@ def read_profile(path: Path) -> Profile:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise StorageError("cannot read the profile", seen=f"{path} ({error.strerror})") from error
+        raise StorageError(
+            "cannot read the profile",
+            seen=f"{path} ({error.strerror})",
+            remedy="check the path; `glowplug profile -o` writes one",
+        ) from error
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ProfileDamagedError(
             "the profile is not JSON", seen=f"{path} ({error})", remedy="profile again"
         ) from error
-    return decode(document)
+    try:
+        return decode(document)
+    except ProfileError as error:  # say which file: `compare` reads two
+        raise type(error)(error.what, seen=f"{path} ({error.seen})", remedy=error.remedy) from error
 
 
 def write_profile(profile: Profile, path: Path, *, force: bool = False) -> None:

@@ -47,7 +47,7 @@ class Row:
 
 
 def rows_of(image: Image, origin_ns: int, end_ns: int) -> list[Row]:
-    """Return the rows of an image, unnested. Spans left open by a killed process last until `end_ns`."""
+    """Return the rows of an image, unnested, up to `end_ns`. Spans left open by a killed process last until then."""
     rows: list[Row] = []
     open_rows: dict[int, Row] = {}
     for order, event in enumerate(image.events):
@@ -73,8 +73,11 @@ def rows_of(image: Image, origin_ns: int, end_ns: int) -> list[Row]:
             rows.append(Row(image.pid, thread, phase, name, at_ns, at_ns, dict(attrs), order))
     for row in open_rows.values():
         row.attrs.setdefault("unfinished", True)
+    # A child may outlive the target: what it does after the end of the run is not part of the run.
+    rows = [row for row in rows if row.start_ns <= end_ns]
     for row in rows:
         row.name = str(row.attrs.pop("_name", row.name))
+        row.end_ns = min(row.end_ns, end_ns)
     return rows
 
 

@@ -120,10 +120,12 @@ def finding_lines(findings: Sequence[Finding], width: int) -> list[Line]:
     for number, finding in enumerate(findings, 1):
         saves = _saves(finding)
         head = f"{number:>2}. "
-        room = width - len(head) - len(saves) - 2
-        title = clip(finding.title, room)
+        room = max(20, width - len(head) - len(saves) - 2)
+        # Titles end with the line of code to look at: they are broken, not cut, unless they go on and on.
+        title, *rest = [line_text(line) for line in wrap(clip(finding.title, 4 * room), room)] or [""]
         gap = " " * max(2, width - len(head) - cell_width(title) - len(saves))
         lines.append((Fragment(head), Fragment(title, BOLD), Fragment(gap), Fragment(saves, BOLD)))
+        lines += [plain(" " * len(head) + text, BOLD) for text in rest]
         seen = ", ".join(f"{label} {text}" for label, text in evidence_items(finding.evidence))
         lines += wrap(seen, width, indent="    ", style=DIM)
         lines += wrap(finding.remedy.text, width, indent="    ")

@@ -83,6 +83,9 @@ def signed(text: str, value: float) -> str:
 
 def quantity(name: str, value: object) -> str:
     """Write a value by the unit its name ends in: `_ns` and `_bytes` (also before `_per_round`) get units."""
+    if isinstance(value, Mapping) and name.endswith(("_ns", "_bytes")):
+        # The unit of a table is that of all its entries: `slowest_passes_ns`.
+        return ", ".join(f"{visible(str(key))}: {quantity(name, item)}" for key, item in value.items())
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return _plain_text(value)
     if not math.isfinite(value):
@@ -101,6 +104,7 @@ def quantity_label(name: str) -> str:
     """Return the name of a figure without its unit: `second_trace_ns` becomes `second trace`."""
     rate = name.endswith("_per_round")
     words = name.removesuffix("_per_round").removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
+    words = {"ns": "time", "bytes": "size"}.get(words, words)
     return f"{words} per round" if rate else words
 
 

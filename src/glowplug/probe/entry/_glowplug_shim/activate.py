@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 
-from . import libraries, processes
+from . import importing, libraries, processes
 from .recorder import Recorder
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
@@ -37,7 +37,7 @@ class Run:
             if self.at_end is not None:
                 self.at_end()
             path = getattr(sys.modules.get("__main__"), "__file__", None)
-            self.recorder.fact("modules", len(sys.modules))
+            self.recorder.fact("modules", importing.count_modules())
             self.recorder.end(self.main, {"path": path} if isinstance(path, str) else None)
             self.recorder.begin("interpreter", "exit", {"kind": "exit"})
 
@@ -54,8 +54,8 @@ def activate(run_directory: str, entered_ns: int) -> None:
     recorder.fact("executable", sys.executable)
     recorder.fact("python", sys.version.split()[0])
     run = Run(recorder)
-    libraries.install(recorder, run)
     processes.follow_children(entry, recorder)
+    libraries.install(recorder, run)
     atexit.register(run.end)
     os.register_at_fork(after_in_child=lambda: _restart(run))
     try:

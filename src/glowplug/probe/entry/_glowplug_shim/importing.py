@@ -13,6 +13,7 @@ import sys
 import time
 
 from . import frames
+from .patching import roomy
 from .recorder import Recorder, now_ns
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
@@ -29,6 +30,7 @@ IMPORTLIB_FILES = ("<frozen importlib", os.path.join(os.path.dirname(os.__file__
 LANDMARKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy"})
 VERSIONED = LANDMARKS | {"h5py", "safetensors", "jax", "torch", "ray", "transformers"}
 LIBRARY_THRESHOLD_NS = 1_000_000
+OWN = __package__  # modules of the shim itself are no part of the target's import tree
 
 
 def install(recorder: Recorder, hooks: dict[str, Hook], triggers: dict[str, Trigger]) -> None:
@@ -36,6 +38,7 @@ def install(recorder: Recorder, hooks: dict[str, Hook], triggers: dict[str, Trig
 
     `hooks` run once, right after the module they are named for has been loaded; `triggers` once, right before.
     """
+    depth.own_modules = sum(1 for name in list(sys.modules) if name.startswith(OWN))
     bootstrap = sys.modules["_frozen_importlib"]
     bootstrap._find_and_load = _as_importlib(_make_find_and_load(bootstrap._find_and_load, recorder, hooks, triggers))  # type: ignore[attr-defined]
     _imp.create_dynamic = _as_importlib(_make_create_dynamic(_imp.create_dynamic, recorder))
@@ -49,14 +52,22 @@ def _as_importlib(function: Any) -> Any:
 def _make_find_and_load(original: Any, recorder: Recorder, hooks: dict[str, Hook], triggers: dict[str, Trigger]) -> Any:
     begin, end, describe, finish = recorder.begin, recorder.end, _describe, _finish
 
+    @roomy
+    @_as_importlib
+    def load_roomy(name: str, import_: Any) -> Any:
+        return original(name, import_)
+
     def _find_and_load(name: str, import_: Any) -> Any:
+        if name.startswith(OWN):
+            depth.own_modules += 1
+            return original(name, import_)
         if name in triggers:
             triggers.pop(name)()
         attrs, usage = describe(name)
         number = begin("import", name, attrs)
         depth.value += 1
         try:
-            module = original(name, import_)
+            module = load_roomy(name, import_) if depth.value == 1 else original(name, import_)
         except BaseException as error:
             depth.value -= 1
             end(number, {"error": type(error).__name__})
@@ -74,6 +85,7 @@ class Depth:
     """How deep the nest of imports is. Shared by threads: it only decides which imports get extra figures."""
 
     value = 0
+    own_modules = 0
 
 
 depth = Depth()
@@ -89,9 +101,11 @@ def _describe(name: str) -> tuple[dict[str, object], _Usage | None]:
     path = frame.f_code.co_filename
     called = not path.startswith(IMPORTLIB_FILES)
     importer = frame.f_globals.get("__name__")
+    if type(importer) is str and importer.startswith(OWN):
+        importer, called = "site", name == "sitecustomize"  # we load the target's `sitecustomize` in place of `site`
     if called and type(importer) is str:
         attrs["importer"] = importer
-    if called and (name in LANDMARKS or outermost or frames.is_user_file(path)):
+    if called and importer != "site" and (name in LANDMARKS or outermost or frames.is_user_file(path)):
         attrs["site"] = f"{path}:{frame.f_lineno}"
     return attrs, _Usage() if outermost or name in LANDMARKS else None
 
@@ -121,7 +135,7 @@ class _Usage:
     def __init__(self) -> None:
         self.cpu_ns = time.thread_time_ns()
         self.major_faults, self.read_bytes = _faults_and_reads()
-        self.modules = len(sys.modules)
+        self.modules = count_modules()
 
     def since(self) -> dict[str, object]:
         major_faults, read_bytes = _faults_and_reads()
@@ -129,8 +143,13 @@ class _Usage:
             "cpu_ns": time.thread_time_ns() - self.cpu_ns,
             "major_faults": major_faults - self.major_faults,
             "read_bytes": read_bytes - self.read_bytes,
-            "modules": max(0, len(sys.modules) - self.modules),
+            "modules": max(0, count_modules() - self.modules),
         }
+
+
+def count_modules() -> int:
+    """Return how many modules the target has loaded: ours are not among them."""
+    return len(sys.modules) - depth.own_modules
 
 
 def _faults_and_reads() -> tuple[int, int]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-
 from . import frames
 from .instruments import Instruments
+from .patching import roomy
 from .recorder import now_ns
 from .tf_saving import SavingInstruments
 
@@ -46,34 +45,37 @@ class KerasCalls:
                 self.recorder.note(f"this {self.library} has no {class_name}: its training calls are not told apart")
                 return
             for method, mode in MODES.items():
-                patch.replace(owner, method, functools.partial(self._make_fit, method, mode), quiet=True)
+                patch.replace(owner, method, self._make_fit(method, mode), quiet=True)
 
         return install
 
-    def _make_fit(self, method: str, mode: str, original: Any) -> Any:
+    def _make_fit(self, method: str, mode: str) -> Any:
         instruments, tracker, recorder, called = self.instruments, self.tracker, self.recorder, self._called
 
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            start_ns = now_ns()
-            stack = tracker.stack()
-            model = tracker.number(self)
-            first = (method, model) not in called
-            called.add((method, model))
-            attrs: Attrs = {"kind": "fit", "object": model, "first": first, "class": type(self).__name__}
-            frames.with_site(attrs)
-            number = recorder.begin("first_step" if first else "steady_steps", method, attrs)
-            stack.append("fit")
-            instruments.enter_model(mode, self)
-            try:
-                return original(self, *args, **kwargs)
-            finally:
-                instruments.leave_model()
-                stack.pop()
-                recorder.end(number)
-                if "fit" not in stack:
-                    tracker.round("predict" if mode == "predict" else "fit", start_ns)
+        def make(original: Any) -> Any:
+            def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+                start_ns = now_ns()
+                stack = tracker.stack()
+                model = tracker.number(self)
+                first = (method, model) not in called
+                called.add((method, model))
+                attrs: Attrs = {"kind": "fit", "object": model, "first": first, "class": type(self).__name__}
+                frames.with_site(attrs)
+                number = recorder.begin("first_step" if first else "steady_steps", method, attrs)
+                stack.append("fit")
+                instruments.enter_model(mode, self)
+                try:
+                    return original(self, *args, **kwargs)
+                finally:
+                    instruments.leave_model()
+                    stack.pop()
+                    recorder.end(number)
+                    if "fit" not in stack:
+                        tracker.round("predict" if mode == "predict" else "fit", start_ns)
 
-        return call
+            return roomy(call)
+
+        return make
 
     def make_layer_call(self, original: Any) -> Any:
         """Wrap `Layer.__call__`."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Function = Callable[..., Any]
 
+ROOM_WORDS = 1 << 15  # 256 KB and a little: CPython rounds the chunk up to 512 KB
+
 
 def dress(wrapper: Any, original: Any) -> Any:
     """Make a wrapper look like what it wraps."""
@@ -37,6 +39,19 @@ def dress(wrapper: Any, original: Any) -> Any:
             pass
     wrapper.autograph_info__ = {}  # AutoGraph calls what has this without converting it
     return wrapper
+
+
+def roomy(function: Any) -> Any:
+    """Let everything that a wrapper calls run in one piece of the interpreter's frame stack.
+
+    CPython 3.11 and later cut that stack into chunks of 16 KB. A loop whose calls cross the end of a chunk maps and
+    unmaps one for each call, and any frame that we add moves the end into another loop: some traces became a tenth
+    slower. A frame that claims more than half of a large chunk leaves the rest of it to what it calls. The claim
+    costs address space, not memory. `docs/decisions/0014-room-on-the-frame-stack.md` has the figures.
+    """
+    if sys.version_info >= (3, 11):
+        function.__code__ = function.__code__.replace(co_stacksize=ROOM_WORDS)
+    return function
 
 
 class Patcher:

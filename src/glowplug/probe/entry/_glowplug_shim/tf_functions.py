@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import frames, importing, runtime_state, trace_reason
 from .instruments import Instruments
+from .patching import roomy
 from .recorder import now_ns
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
@@ -80,7 +81,7 @@ class FunctionInstruments:
                 if "trace" not in stack:
                     tracker.round("trace", start_ns)
 
-        return _create_concrete_function
+        return roomy(_create_concrete_function)
 
     def _describe_trace(self, attrs: Attrs, function_type: Any, options: Any) -> None:
         function = _unwrap(options.python_function)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import _thread
 
 from . import frames, runtime_state
+from .patching import roomy
 from .recorder import OPS, ROUND, Recorder, now_ns
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     When = Callable[[list[str], tuple[Any, ...]], bool]
 
 MEMORY_EVERY_NS = 10_000_000  # reading /proc costs 15 us; in a fast loop the last reading is near enough
+
+ROOMY = frozenset({"load", "model", "optimizer_build"})  # long calls that are made seldom
 
 
 class Tracker:
@@ -103,7 +106,7 @@ class Tracker:
                         mark_round(loop, start_ns, 2)
                 return result
 
-            return wrapper
+            return roomy(wrapper) if kind in ROOMY else wrapper
 
         return make
 
