@@ -46,6 +46,8 @@ _LAYER = {
     "_call_signature",
     "_losses",  # cleared at the start of every call
     "_loss_ids",
+    "_dropout_mask",  # made anew in every call of a recurrent cell
+    "_recurrent_dropout_mask",
 }
 
 _MODEL = {
@@ -93,7 +95,17 @@ def attributes_of(value: object) -> dict[str, Any]:
         found.pop(name, None)
     if type(found.get("history")).__module__.startswith("keras."):
         found.pop("history")  # the callback that `fit` leaves on a model
+    if found.get("_exclude_from_weight_decay"):
+        found["_exclude_from_weight_decay"] = _positions_of(value, found["_exclude_from_weight_decay"])
     return _without_single_output_names(value, found)
+
+
+def _positions_of(optimizer: Any, keys: Any) -> Any:
+    """Return the positions of an optimizer's variables; it knows them by numbers that mean nothing elsewhere."""
+    if not _is_keras(optimizer):
+        return keys
+    variables = enumerate(optimizer._trainable_variables)
+    return [index for index, variable in variables if optimizer._var_key(variable) in keys]
 
 
 def _slots(base: type[Any]) -> list[str]:

@@ -41,6 +41,8 @@ _DESCRIPTORS = (
 )
 # Ways to reach an attribute of a module that bytecode does not name.
 _MODULE_READERS = frozenset({"getattr", "random", "__dict__", "vars"})
+# Members of a stock class that say all there is to say, and what can stand in a method's place.
+_VALUES = frozenset({bool, int, float, str, bytes, tuple, type(None), functools.partial, functools.partialmethod})
 _NOT_HASHED = frozenset(
     {
         "__dict__",
@@ -68,6 +70,10 @@ class CodeReader:
         self.custom = False
         self.reads_names = False
         self.reads_initializers = False
+        self._class: type[Any] | None = None  # the custom class whose members are being hashed
+        self._members: set[int] = set()  # its functions, by id
+        self._excused: dict[int, str] = {}  # by class: what its construction looks at, and is excused for
+        self._made: list[type[Any]] = []  # classes that a step may make instances of
 
     def visit(self, value: Any, path: str) -> bool:
         """Hash `value` if it is code of any kind, and say whether it was."""
@@ -86,6 +92,13 @@ class CodeReader:
         else:
             return self._visit_wrapper(value, path)
         return True
+
+    def finish(self) -> None:
+        """Refuse what only construction is excused for, where objects are constructed while a step is traced."""
+        for kind in self._made:
+            for base in kind.__mro__:
+                if id(base) in self._excused:
+                    raise NoKeyError(self._excused[id(base)])
 
     def visit_function(self, function: types.FunctionType, path: str) -> None:
         """Hash a Python function."""
@@ -112,13 +125,16 @@ class CodeReader:
         self._walker.visit(dict(function.__dict__), f"{path}.__dict__")
         self._visit_closure(function, path)
         uses = uses_of(function.__code__)
-        construction = function.__name__ in CONSTRUCTION
+        construction = function.__name__ in CONSTRUCTION and id(function) in self._members
         if not construction:
             private = sorted(uses.names & PRIVATE)
             if private:
                 raise NoKeyError(f"{path} reads {private[0]}, which Keras keeps to itself")
             self.reads_names = self.reads_names or bool(uses.names & NAME_READERS)
             self.reads_initializers = self.reads_initializers or any("initializer" in name for name in uses.names)
+        impure = sorted(uses.names & (IMPURE_ATTRIBUTES | {"random"}))
+        if uses.imports and impure:  # a module that was imported inside is a local variable: nothing tells whose it is
+            self._object(f"{path} uses {impure[0]}, whose result another run need not share", construction)
         self._visit_globals(function, uses, path, lenient=construction)
 
     def _visit_closure(self, function: types.FunctionType, path: str) -> None:
@@ -136,9 +152,9 @@ class CodeReader:
                 self._visit_chain(closure[chain[0]], chain, uses, path, lenient=lenient)
             elif chain[0] in function.__globals__:
                 self._visit_chain(function.__globals__[chain[0]], chain, uses, path, lenient=lenient)
-            elif chain[0] in IMPURE_BUILTINS and not lenient:
-                raise NoKeyError(f"{path} uses {chain[0]}()")
             elif hasattr(builtins, chain[0]):
+                if chain[0] in IMPURE_BUILTINS:
+                    self._object(f"{path} uses {chain[0]}()", lenient)
                 self._emit("builtin", chain[0])
             else:
                 self._emit("undefined", chain[0])
@@ -155,18 +171,27 @@ class CodeReader:
             value = getattr(value, name)
             shown = f"{shown}.{name}"
             self._check_purity(value, shown, path, lenient=lenient)
-        if isinstance(value, types.ModuleType) and uses.names & _MODULE_READERS and not lenient:
-            raise NoKeyError(f"{path} handles the module {shown} as a value")
+        if isinstance(value, types.ModuleType) and uses.names & _MODULE_READERS:
+            self._object(f"{path} handles the module {shown} as a value", lenient)
         self._emit("global", shown)
+        if isinstance(value, type) and shown != "__class__" and not lenient:
+            self._made.append(value)
         if len(chain) > 1 and isinstance(value, types.FunctionType) and is_stock_function(value):
             return  # `tf.matmul`: its closure is TensorFlow's own
         if not (lenient and self._is_impure(value)):
             self._walker.visit(value, f"global {shown}")
 
     def _check_purity(self, value: Any, shown: str, path: str, *, lenient: bool) -> None:
-        impure = self._is_impure(value) or shown.rpartition(".")[2] in IMPURE_ATTRIBUTES
-        if impure and not lenient:
-            raise NoKeyError(f"{path} uses {shown}, whose result another run need not share")
+        names = {shown.rpartition(".")[2], getattr(value, "__name__", "")}
+        if self._is_impure(value) or (names & IMPURE_ATTRIBUTES and not _is_custom(value)):
+            self._object(f"{path} uses {shown}, whose result another run need not share", lenient)
+
+    def _object(self, reason: str, lenient: bool) -> None:
+        """Refuse, or remember for a class whose construction it is."""
+        if not lenient:
+            raise NoKeyError(reason)
+        if self._class is not None:
+            self._excused.setdefault(id(self._class), reason)
 
     @staticmethod
     def _is_impure(value: Any) -> bool:
@@ -176,11 +201,10 @@ class CodeReader:
         return root_of(module) in IMPURE_MODULES or module.startswith("numpy.random")
 
     def _check_import(self, module: str, level: int, path: str, *, lenient: bool) -> None:
-        stock = level == 0 and is_stock_module(module)
-        if not stock and not lenient:
-            raise NoKeyError(f"{path} imports {'.' * level}{module} while it runs")
-        if root_of(module) in IMPURE_MODULES and not lenient:
-            raise NoKeyError(f"{path} imports {module}, whose results another run need not share")
+        if level or not is_stock_module(module):
+            self._object(f"{path} imports {'.' * level}{module} while it runs", lenient)
+        if root_of(module) in IMPURE_MODULES or module.startswith("numpy.random"):
+            self._object(f"{path} imports {module}, whose results another run need not share", lenient)
         self._emit("import", f"{level} {module}")
 
     def _visit_class(self, kind: type[Any], path: str) -> None:
@@ -199,16 +223,32 @@ class CodeReader:
 
     def _visit_custom_class(self, kind: type[Any]) -> None:
         self._emit("custom class", kind.__qualname__)
-        for name in sorted(vars(kind)):
-            if name not in _NOT_HASHED:
-                self._emit("member", name)
-                self._walker.visit(vars(kind)[name], f"{kind.__qualname__}.{name}")
+        outer = self._class, self._members
+        self._class = kind
+        self._members = {id(_underlying(member)) for member in vars(kind).values()}
+        try:
+            for name in sorted(vars(kind)):
+                if name not in _NOT_HASHED:
+                    self._emit("member", name)
+                    self._walker.visit(vars(kind)[name], f"{kind.__qualname__}.{name}")
+        finally:
+            self._class, self._members = outer
 
     def _visit_replaced_methods(self, kind: type[Any]) -> None:
+        """Hash what a stock class holds that need not be its own: its functions by where they come from, and values."""
         for name, member in list(vars(kind).items()):
+            path = f"{kind.__qualname__}.{name}"
             function = _underlying(member)
-            if function is not None and name not in HOST_METHODS and not is_stock_function(function):
-                self.visit_function(function, f"{kind.__qualname__}.{name}")
+            if name in HOST_METHODS or name in _NOT_HASHED:
+                continue
+            if function is None:
+                if type(member) in _VALUES or not is_stock_module(type(member).__module__):
+                    self._emit("member", name)
+                    self._walker.visit(member, path)
+            elif not is_stock_function(function):
+                self.visit_function(function, path)
+            else:
+                self._emit("member", f"{name} {function.__module__}.{function.__qualname__}")
 
     def _visit_builtin(self, value: Any, path: str) -> None:
         owner = getattr(value, "__self__", None)
@@ -317,6 +357,11 @@ def _closure_of(function: types.FunctionType) -> dict[str, Any]:
 def _belongs_to_its_module(function: types.FunctionType) -> bool:
     """Whether a function was made when its module was imported: its closure holds nothing of the user's."""
     return getattr(sys.modules.get(function.__module__), function.__name__, None) is function
+
+
+def _is_custom(value: object) -> bool:
+    module = getattr(value, "__module__", None)
+    return isinstance(module, str) and not is_stock_module(module)
 
 
 def _underlying(member: object) -> types.FunctionType | None:

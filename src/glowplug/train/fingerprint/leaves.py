@@ -71,6 +71,13 @@ def leaf_text(value: Any) -> str | None:
 
 
 def _array_text(value: np.ndarray[Any, Any]) -> str | None:
+    if type(value) is np.ma.MaskedArray:
+        parts = [_array_text(each) for each in (value.data, np.ma.getmaskarray(value), np.asarray(value.fill_value))]
+        return None if None in parts else f"masked {parts}"
+    if type(value) is np.matrix:
+        return f"matrix {_array_text(np.asarray(value))}"  # its operators mean something else
+    if type(value) not in (np.ndarray, np.memmap):
+        return None
     if value.dtype.hasobject:
         plain = all(type(item) in _PLAIN for item in value.flat)
         return f"object array {list(value.shape)} {value.tolist()!r}" if plain else None

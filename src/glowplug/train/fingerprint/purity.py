@@ -90,8 +90,26 @@ IMPURE_BUILTINS = frozenset(
         "breakpoint",
     }
 )
-# Functions of TensorFlow, Keras and numpy that look outside at once, not when the graph runs.
-IMPURE_ATTRIBUTES = frozenset({"gfile", "get_file", "load_npz"})
+# Functions of TensorFlow, Keras and numpy that look outside, or at values of variables, at once and not in the graph.
+IMPURE_ATTRIBUTES = frozenset(
+    {
+        "gfile",
+        "get_file",
+        "load_npz",
+        "load",
+        "loadtxt",
+        "genfromtxt",
+        "fromfile",
+        "memmap",
+        "load_img",
+        "load_model",
+        "load_variable",
+        "init_scope",
+        "eager_mode",
+        "get_uid",
+        "get_global_attribute",
+    }
+)
 # Attributes through which code can see the automatic names that a key leaves out.
 NAME_READERS = frozenset(
     {

@@ -2,7 +2,7 @@
 
 Stock code is identified by its version, which is part of every key. All other code is hashed by value. A
 stock package whose functions were replaced at run time counts as changed only where it was replaced:
-`foreign_functions` finds those places.
+`replacements` finds those places.
 """
 
 from __future__ import annotations
@@ -83,20 +83,6 @@ def is_stock_file(filename: str) -> bool:
 def is_stock_function(function: types.FunctionType) -> bool:
     """Whether a function comes, unreplaced, from stock code."""
     return is_stock_module(function.__module__) and is_stock_file(function.__code__.co_filename)
-
-
-def foreign_functions() -> Iterator[tuple[str, types.FunctionType]]:
-    """Yield `(place, function)` for every module of Keras and TensorFlow that holds a function from
-    elsewhere.
-    """
-    for module_name, module in list(sys.modules.items()):
-        if root_of(module_name) not in ("keras", "tensorflow") or not isinstance(module, types.ModuleType):
-            continue
-        for name, value in list(vars(module).items()):
-            if type(value) is not types.FunctionType or is_stock_file(value.__code__.co_filename):
-                continue
-            if name not in HOST_METHODS:
-                yield f"{module_name}.{name}", value
 
 
 def registered_functions() -> Iterator[tuple[str, types.FunctionType]]:

@@ -18,8 +18,9 @@ from .attributes import attributes_of
 from .code import CodeReader
 from .errors import NoKeyError
 from .leaves import leaf_text
+from .replacements import replacements
 from .tokens import TokenStream
-from .trusted import foreign_functions, is_stock_module, registered_functions
+from .trusted import is_stock_module, registered_functions
 from .variables import is_variable, variable_spec
 
 _LIMIT = 2_000_000  # objects; a walk this long has left the model
@@ -62,21 +63,25 @@ class Walker:
         """Add what no object leads to: replaced and registered functions, and what custom code may
         have read.
         """
-        for place, function in [*foreign_functions(), *registered_functions()]:
-            self.visit(function, place)
+        replaced = replacements()
+        self.stream.emit("aliases", replaced.aliases.encode())
+        for place, value in [*replaced.found, *registered_functions()]:
+            self.stream.emit("replaced", place.encode())
+            self.visit(value, place)
+        self.code.finish()
         if self.code.custom and self._root is not None:
-            value, names = self._root
-            for name in sorted(names & attributes_of(value).keys()):
+            root, names = self._root
+            for name in sorted(names & attributes_of(root).keys()):
                 self.stream.emit("attribute", name.encode())
-                self.visit(attributes_of(value)[name], f"model.{name}")
+                self.visit(attributes_of(root)[name], f"model.{name}")
         if self.code.reads_names:
             self.stream.enter("names")
             for index, name in enumerate(self.names):
                 self.stream.leaf(f"name {index}", "name", name)
         if self.code.reads_initializers:
             self.stream.enter("code")
-            for value, path in self._initializers:
-                self._visit_attributes(value, path)
+            for initializer, path in self._initializers:
+                self._visit_attributes(initializer, path)
 
     def _met(self, value: object) -> bool:
         number = self._numbers.get(id(value))
@@ -120,6 +125,8 @@ class Walker:
     def _visit_dict(self, value: Any, path: str) -> None:
         self.stream.emit("dict", b"%d" % len(value))
         self._visit_container_class(value, path)
+        if isinstance(value, collections.defaultdict):
+            self.visit(value.default_factory, f"{path}.default_factory")
         for key, item in list(value.items()):
             self.visit(key, f"{path} key")
             self.visit(item, f"{path}[{key!r}]" if isinstance(key, (str, int)) else f"{path}[…]")
@@ -145,8 +152,9 @@ class Walker:
         kind: Any = type(value)
         if isinstance(value, symbolic):
             self.stream.leaf(path, "tensor", f"{value.dtype}{value.shape} {value.sparse} {value.ragged}")
-        elif isinstance(value, initializer) and is_stock_module(kind.__module__):
-            # Its work is done: the variable exists, with a value that is not part of the key.
+        elif isinstance(value, initializer) and is_stock_module(kind.__module__) and _is_named_so(path):
+            # Its work is done: the variable exists, with a value that is not part of the key. Under another name it
+            # may be something that a step calls.
             self.stream.leaf(path, "initializer", kind.__qualname__)
             self._initializers.append((value, path))
         elif isinstance(value, _GETTERS):
@@ -176,9 +184,15 @@ class Walker:
 
     def _visit_attributes(self, value: object, path: str) -> None:
         attributes = attributes_of(value)
+        if attributes.get("_exclude_from_weight_decay_pattern") is not None:
+            self.code.reads_names = True  # an optimizer matches it with the names of variables
         for name in sorted(attributes.keys() - self._postponed.get(id(value), frozenset())):
             self.stream.emit("attribute", name.encode())
             self.visit(attributes[name], f"{path}.{name}")
+
+
+def _is_named_so(path: str) -> bool:
+    return "initializer" in path.rpartition(".")[2]
 
 
 @lru_cache(maxsize=4096)

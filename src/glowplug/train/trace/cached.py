@@ -20,7 +20,7 @@ from glowplug.train.fingerprint.walker import Walker
 
 from . import collect, portable, signature, structure
 from .entry import Entry
-from .key import Key
+from .key import Key, changes
 from .restore import DoesNotFitError, RestoredFunction, add_functions, capture_plan
 from .same import same_trace
 from .signature import Call
@@ -130,6 +130,7 @@ class CachedFunction:
         with collect.collecting() as collected:
             result = run(tensors)
         try:
+            _check_unchanged(walker, self._subject.walk(call))
             graph = concrete.graph.as_graph_def()
             plan, blobs = _stored_form(concrete, walker, collected, traced)
             blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
@@ -140,6 +141,14 @@ class CachedFunction:
         except NoKeyError as error:
             self._session.refused(self._subject, error.reason)
         return result
+
+
+def _check_unchanged(before: Walker, after: Walker) -> None:
+    """Refuse a function whose trace changes what it reads: restored, it would not do that."""
+    first, second = (Key(walker.stream.components(), walker.stream.leaves()) for walker in (before, after))
+    found = changes(first, second)
+    if found:
+        raise NoKeyError(f"tracing it changed what it depends on ({found[0]})")
 
 
 def _stored_form(
