@@ -69,6 +69,10 @@ bench: install
 	$(BIN)/python bench/steady.py
 	$(BIN)/python bench/memory.py
 	$(BIN)/python bench/pack.py
+	$(BIN)/python bench/train_start.py
+	$(BIN)/python bench/train_weights.py
+	$(BIN)/python bench/train_loops.py
+	$(BIN)/python bench/train_initializers.py
 	$(BIN)/python bench/readme_table.py
 
 test-versions: $(READY)
