@@ -91,7 +91,7 @@ def main() -> None:
     for name, (_, rounds) in LOOPS.items():
         wanted = int(sys.argv[1]) if len(sys.argv) > 1 else rounds
         for side in ("stock", "glowplug"):
-            result = json.loads(machine.run_quietly([Path(__file__), name, side, wanted]))
+            result = json.loads(machine.run_quietly([__file__, name, side, str(wanted)]))
             results.setdefault(name, {})[side] = result
             seconds, memory = result["seconds"], result["resident_bytes"]
             growth = (memory[-1] - memory[3]) / (len(memory) - 4) / 1e6

@@ -7,6 +7,7 @@ numpy releases the interpreter's lock while it draws.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +19,25 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.floating[Any]]
 Draw = Callable[[np.random.Generator, Floats], None]
 
-CHUNK = 1 << 18  # as much as one generator draws, so that seeding it does not count
-BLOCK = 1 << 16  # stays in a core's own cache while it is drawn, cut and scaled
+CHUNK = 1 << 19  # as much as one generator draws, so that seeding it does not count
+BLOCK = 1 << 17  # stays in a core's own cache, and is long enough for threads to seldom wait for each other
 ALIGNMENT = 64  # TensorFlow copies an array that begins elsewhere
 TRUNCATED_AT = 2.0  # standard deviations, as Keras and TensorFlow cut
+# M. Giles, "Approximating the erfinv function" (2010), single precision, the branch for |x| below 0.9966: what lies
+# within two deviations ends at 0.9545. The highest power comes first.
+_ERFINV = (
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
+_BELOW_CUT = np.nextafter(np.float32(TRUNCATED_AT), np.float32(0))
+_ERF_AT_CUT = math.erf(TRUNCATED_AT / math.sqrt(2))
 
 
 def draw(shape: Sequence[int], dtype: Any, seed: Sequence[int], fill: Draw, *, workers: int | None = None) -> Floats:
@@ -70,9 +86,13 @@ def normal(mean: float, deviation: float) -> Draw:
 
 
 def truncated_normal(mean: float, deviation: float) -> Draw:
-    """Draw from the normal distribution, and draw again what lies two deviations or more from the mean: exact."""
+    """Draw from the normal distribution, cut at two deviations from the mean."""
 
     def fill(generator: np.random.Generator, out: Floats) -> None:
+        if out.dtype == np.float32:
+            _inverse_truncated(generator, out)
+            _scale(out, mean, deviation)
+            return
         _standard_normal(generator, out)
         outside = np.flatnonzero(np.abs(out) >= TRUNCATED_AT)
         while outside.size:
@@ -83,6 +103,26 @@ def truncated_normal(mean: float, deviation: float) -> Draw:
         _scale(out, mean, deviation)
 
     return fill
+
+
+def _inverse_truncated(generator: np.random.Generator, out: Floats) -> None:
+    """Turn even numbers into truncated normal ones by the inverse of their distribution: nothing is drawn again."""
+    _between_one_and_two(generator, out)
+    out -= 1.5
+    out *= 2 * _ERF_AT_CUT
+    power = np.multiply(out, out)
+    np.subtract(1, power, out=power)
+    np.log(power, out=power)
+    power += 2.5
+    np.negative(power, out=power)
+    total = np.multiply(power, _ERFINV[0])
+    for coefficient in _ERFINV[1:-1]:
+        total += coefficient
+        total *= power
+    total += _ERFINV[-1]
+    out *= total
+    out *= math.sqrt(2)
+    np.clip(out, -_BELOW_CUT, _BELOW_CUT, out=out)  # rounding may reach the cut, which Keras never does
 
 
 def _standard_normal(generator: np.random.Generator, out: Floats) -> None:
