@@ -13,7 +13,7 @@ SYMPTOM = "The first step is traced twice, because the first trace creates varia
 
 # Keras traces the step of any model twice; on a small one that is not worth an edit.
 _LEAST_NS = 1_250_000_000
-# On a busy or slow machine even a small trace takes that long. Imports are slowed down alike, so they are the yardstick.
+# On a busy machine even a small trace takes that long. Imports are slowed down alike, so they are the yardstick.
 _LEAST_SHARE_OF_IMPORT = 0.5
 # Outside of a trace, making a variable takes about this part of the time it takes inside one.
 _EAGER_SHARE = 0.1
