@@ -81,8 +81,11 @@ test-versions: $(READY)
 	  environment=.venvs/tensorflow-$$version; \
 	  test -x $$environment/bin/python || $(PYTHON) -m venv $$environment; \
 	  $(BIN)/uv pip install --quiet --python $$environment/bin/python --compile-bytecode \
-	    "tensorflow-cpu==$$version" 'keras>=3' pytest pytest-timeout hypothesis jsonschema psutil -e '.[report]'; \
-	  $$environment/bin/python -m pytest -m 'core and not slow' tests/runtime tests/loader tests/convert tests/cli; \
+	    "tensorflow-cpu==$$version" 'keras>=3' pytest pytest-timeout hypothesis jsonschema psutil safetensors -e '.[report]'; \
+	  $(BIN)/uv pip install --quiet --python $$environment/bin/python --compile-bytecode --no-deps \
+	    "tf-keras==$${version%.*}.0"; \
+	  $$environment/bin/python -m pytest -m 'core and not slow' tests/runtime tests/loader tests/convert tests/cli \
+	    tests/probe; \
 	done
 
 chromium:

@@ -32,6 +32,7 @@ class Maker:
     spans: list[Span] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=dict)
 
     def span(
         self,
@@ -120,7 +121,7 @@ class Maker:
             wall_ns=end_ns,
             environment=self.environment,
             spans=tuple(sorted(self.spans, key=lambda span: span.start_ns)),
-            phases=dict.fromkeys(PHASES, 0),
+            phases={**dict.fromkeys(PHASES, 0), **{name: ns(took) for name, took in self.phases.items()}},
             processes=(root, *self.processes),
             loops=tuple(self.loops),
         )

@@ -15,7 +15,7 @@ from tests.probe.profiling import check, line_of, named, profile_of
 from glowplug.core.profile import Profile
 from glowplug.probe.run import profile_target
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.core]
 
 
 @pytest.fixture(scope="module")
@@ -142,9 +142,12 @@ def test_imports_agree_with_importtime(tmp_path: Path) -> None:
             theirs[name.strip()] = (int(own), int(total))
     ours = {span.name: span for span in profile.of_kind("module")}
     slowest = sorted(theirs, key=lambda name: -theirs[name][0])[:10]
+    # The clocks are read a few lines apart. On a busy machine, or when the garbage collector runs in between, that
+    # is milliseconds; bench/probe_imports.py has the medians.
+    apart_us = 25_000
     for name in slowest:
-        assert ours[name].duration_ns / 1000 == pytest.approx(theirs[name][1], rel=0.1), name
-        assert ours[name].attrs["self_ns"] / 1000 == pytest.approx(theirs[name][0], rel=0.1), name
+        assert ours[name].duration_ns / 1000 == pytest.approx(theirs[name][1], rel=0.1, abs=apart_us), name
+        assert ours[name].attrs["self_ns"] / 1000 == pytest.approx(theirs[name][0], rel=0.1, abs=apart_us), name
 
 
 def test_reasons_of_retraces() -> None:

@@ -24,3 +24,10 @@ def test_silent_on_another_reason(make):
 def test_silent_on_a_small_model(make):
     traces(make, first=0.4)
     assert make.matches("two_traces_on_first_step") == []
+
+
+def test_silent_where_everything_is_slow(make):
+    """A busy machine: the traces of a small model take seconds, and the imports many."""
+    make.phases["import"] = 9.0
+    traces(make, first=3.0)
+    assert make.matches("two_traces_on_first_step") == []
