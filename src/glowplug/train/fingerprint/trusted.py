@@ -20,6 +20,7 @@ PACKAGES = frozenset(
     {
         "tensorflow",
         "keras",
+        "tf_keras",  # it hooks itself into TensorFlow when it is imported
         "numpy",
         "glowplug",
         "ml_dtypes",
