@@ -406,7 +406,7 @@ def the_scale_of_a_loss_scale_optimizer(v: int) -> Any:
 def an_average_of_weights(v: int) -> Any:
     optimizer = keras.optimizers.SGD(0.5, use_ema=True, ema_momentum=0.5, ema_overwrite_frequency=1)
     optimizer.ema_momentum = 0.5 + 0.4 * v
-    return trained(models.small(optimizer=lambda: optimizer))
+    return models.trained(models.small(optimizer=lambda: optimizer), batch=4)
 
 
 @different
@@ -560,7 +560,10 @@ def a_custom_gradient(v: int) -> Any:
     def straight(x: Any) -> Any:
         return tf.round(x * 4.0), lambda upstream: upstream * (1.0 + v)
 
-    return models.trained(models.small(custom=lambda: layer_of(lambda self, x: straight(x))), batch=4)
+    made = models.small(
+        custom=lambda: layer_of(lambda self, x: straight(x)), optimizer=lambda: keras.optimizers.SGD(0.5)
+    )
+    return models.trained(made, batch=4)
 
 
 @different
@@ -578,7 +581,6 @@ def layers_that_are_shared_or_not(v: int) -> Any:
     first, second = layers.Dense(6, use_bias=False), layers.Dense(6, use_bias=False)
     x = (first if v else second)(first(inputs))
     model = keras.Model(inputs, layers.Dense(3)(x))
-    second.build((None, 6))
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     return trained(model)
 

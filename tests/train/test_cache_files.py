@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import shutil
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -171,3 +176,71 @@ def test_verify_removes_a_trace_that_differs(tmp_path, caplog, monkeypatch):
     assert changed == models.trained(models.small(activation="tanh"))
     assert any("differs" in record.message for record in caplog.records)
     assert not list(cache.glob("*.trace"))
+
+
+SCRIPT = """
+import json, sys
+from glowplug import train
+train.enable(sys.argv[1])
+from tests.train import models
+result = models.trained(models.small())
+print(json.dumps([result, train.counts()]))
+"""
+
+
+def start(cache, *before):
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}:{root}"}
+    command = [*before, sys.executable, "-c", SCRIPT, str(cache)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def result_of(process):
+    printed, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said[-3000:]
+    return *json.loads(printed.splitlines()[-1]), said
+
+
+def test_two_processes_that_trace_the_same_step_at_once(tmp_path):
+    both = [start(tmp_path / "cache") for _ in range(2)]
+    (first, _, _), (second, _, _) = map(result_of, both)
+    assert first == second
+    assert len(list((tmp_path / "cache").glob("*.trace"))) == 1
+    assert result_of(start(tmp_path / "cache"))[:2] == (first, {"restored": 1})
+
+
+def test_a_read_only_folder_serves_what_it_has_and_takes_nothing(tmp_path):
+    cache = tmp_path / "cache"
+    expected, _, _ = result_of(start(cache))
+    shutil.rmtree(cache / "glowplug-xla", ignore_errors=True)
+    if os.geteuid() == 0:  # for root only a mount is read-only
+        mount = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+        before = ["unshare", "-m", "sh", "-c", mount, str(cache)]
+        if subprocess.run([*before, "true"], capture_output=True, check=False).returncode:
+            pytest.skip("no mounts here")
+    else:
+        before = []
+        cache.chmod(0o500)
+    restored, counts, said = result_of(start(cache, *before))
+    assert (restored, counts) == (expected, {"restored": 1})
+    assert "glowplug:" not in said
+    if before:
+        (entry,) = cache.glob("*.trace")
+        entry.unlink()
+        traced, counts, said = result_of(start(cache, *before))
+        assert (traced, counts) == (expected, {"traced": 1, "stored": 1})
+        assert "for this process alone" in said
+        assert not list(cache.glob("*.trace"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder away")
+def test_a_folder_of_someone_else_is_not_used(tmp_path, caplog):
+    from glowplug import train
+    from tests.train import models
+
+    cache = tmp_path / "cache"
+    expected, _, _ = _run(cache, caplog, models, train)
+    os.chown(cache, 12345, 12345)
+    result, counts, said = _run(cache, caplog, models, train)
+    assert (result, counts) == (expected, {"traced": 1, "stored": 1})
+    assert ["others can reach" in text for text in said] == [True]

@@ -208,3 +208,24 @@ def test_functions_that_run_eagerly(tmp_path):
             tf.config.run_functions_eagerly(False)
     assert len(first) == len(second)
     assert train.counts() == {}
+
+
+@pytest.mark.parametrize("part", ["keeping", "walking"])
+def test_a_mistake_of_the_cache_does_not_fail_the_run(part, tmp_path, caplog, monkeypatch):
+    from glowplug import train
+    from glowplug.train import step
+    from glowplug.train.trace import cached
+    from tests.train import models
+
+    def broken(*_):
+        raise AttributeError("another Keras")
+
+    expected = models.trained(models.small())
+    if part == "keeping":
+        monkeypatch.setattr(cached, "capture_plan", broken)
+    else:
+        monkeypatch.setattr(step.ModelStep, "walk", broken)
+    with caplog.at_level(logging.WARNING, "glowplug.train"), train.enabled(tmp_path / "cache"):
+        assert models.trained(models.small()) == expected
+        assert train.counts()["refused"] == 1
+    assert ["another Keras" in record.message for record in caplog.records] == [True]

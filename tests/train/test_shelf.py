@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,59 @@ def test_where_traces_are_kept(monkeypatch):
     assert default_directory() == Path("/xdg/glowplug/traces")
     monkeypatch.setenv("GLOWPLUG_CACHE_DIR", "/mine")
     assert default_directory() == Path("/mine/traces")
+
+
+WRITER = """
+import os, signal, sys
+from pathlib import Path
+from glowplug.train.trace.shelf import DirectoryShelf
+shelf = DirectoryShelf(Path(sys.argv[1]))
+"""
+
+
+def start(source, *arguments, **options):
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    return subprocess.Popen([sys.executable, "-c", WRITER + source, *map(str, arguments)], env=environment, **options)
+
+
+def test_a_writer_that_is_killed_leaves_the_old_entry_and_nothing_else(tmp_path):
+    shelf = DirectoryShelf(tmp_path / "shelf")
+    shelf.write("a1", b"old")
+    killed = """
+os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
+for name in ("a1", "b2"):
+    if os.fork() == 0:
+        shelf.write(name, b"new" * 1000)
+    os.wait()
+"""
+    assert start(killed, shelf.path).wait(60) == 0
+    assert shelf.read("a1") == b"old"
+    assert shelf.read("b2") is None
+    assert [item.name for item in shelf.items()] == ["a1"]
+    assert len(list(shelf.path.iterdir())) == 3
+    shelf.write("b2", b"new")
+    assert len(list(shelf.path.iterdir())) == 4, "another writer may still be at work"
+    for place in shelf.path.glob(".*"):
+        os.utime(place, (0, 0))
+    shelf.write("b2", b"newer")
+    assert sorted(place.name for place in shelf.path.iterdir()) == ["a1.trace", "b2.trace"]
+
+
+def test_two_writers_of_one_entry_never_mix(tmp_path):
+    shelf = DirectoryShelf(tmp_path / "shelf")
+    sizes = {b"a": 300_000, b"b": 200_000}
+    writing = """
+sys.stdin.readline()
+for _ in range(60):
+    shelf.write("a1", sys.argv[2].encode() * int(sys.argv[3]))
+"""
+    writers = [start(writing, shelf.path, one.decode(), size, stdin=subprocess.PIPE) for one, size in sizes.items()]
+    for writer in writers:
+        writer.stdin.write(b"go\n")
+        writer.stdin.flush()
+    while any(writer.poll() is None for writer in writers):
+        data = shelf.read("a1")
+        assert data is None or data == data[:1] * sizes[data[:1]]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert [item.name for item in shelf.items()] == ["a1"]
+    assert not list(shelf.path.glob(".*"))

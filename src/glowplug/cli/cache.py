@@ -101,6 +101,7 @@ def _remove(args: argparse.Namespace, shelf: DirectoryShelf) -> int:
     limit = 0 if args.action == "clear" else args.max_bytes
     age = None if args.older_than is None else args.older_than * _DAY_S
     removed = prune(shelf, max_bytes=limit, older_than_s=age)
+    shelf.sweep()
     size = sum(item.size for item in removed)
     document = {"directory": str(shelf.path), "removed": [item.name for item in removed], "bytes": size}
     _print(args, document, f"{shelf.path}: removed {len(removed)} traces, {human_bytes(size)}")

@@ -43,10 +43,12 @@ def enable(
     shelf: Shelf
     try:
         shelf = DirectoryShelf(directory)
-        xla.enable_persistent_cache(directory)
-    except (StorageError, OSError) as error:
+    except StorageError as error:
         notes.warn(f"traces are kept for this process alone: {error}")
         shelf = MemoryShelf()
+    else:
+        with contextlib.suppress(OSError):  # a folder that can only be read still has traces to restore
+            xla.enable_persistent_cache(directory)
     _import_quickly()
     _Current.session = Session(shelf, verify=verify, max_bytes=max_bytes, notes=notes)
     _patch_keras(_Current.session)

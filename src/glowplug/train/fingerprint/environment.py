@@ -26,13 +26,18 @@ def environment_values() -> dict[str, dict[str, str]]:
     return {
         "tensorflow": {"": f"{tf.__version__} {tf.version.GIT_VERSION} {build}"},
         "numpy": {"": np.__version__},
-        "keras": {"": f"{keras.__version__} {keras.backend.backend()}"},
+        "keras": {"": f"{keras.__version__} {keras.backend.backend()}", **_legacy_keras()},
         "glowplug": {"": f"{VERSION} format {FORMAT}"},
         "python": {"": f"{sys.implementation.name} {platform.python_version()}"},
         "cpu": {"": cpu_features()},
         "environment": environment_variables(),
         "settings": {**_keras_settings(), **_tensorflow_settings()},
     }
+
+
+def _legacy_keras() -> dict[str, str]:
+    legacy = sys.modules.get("tf_keras")
+    return {} if legacy is None else {"tf_keras": str(getattr(legacy, "__version__", "loaded"))}
 
 
 def environment_variables() -> dict[str, str]:

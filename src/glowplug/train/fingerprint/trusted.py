@@ -7,17 +7,20 @@ stock package whose functions were replaced at run time counts as changed only w
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import sysconfig
 import types
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGES = frozenset(
     {
         "tensorflow",
         "keras",
+        "tf_keras",  # it hooks itself into TensorFlow when it is imported
         "numpy",
         "glowplug",
         "ml_dtypes",
@@ -85,26 +88,45 @@ def is_stock_function(function: types.FunctionType) -> bool:
     return is_stock_module(function.__module__) and is_stock_file(function.__code__.co_filename)
 
 
-def registered_functions() -> Iterator[tuple[str, types.FunctionType]]:
-    """Yield `(place, function)` for what the user registered with TensorFlow: gradients and conversions."""
+def registered_functions() -> Iterator[tuple[str, types.FunctionType | str]]:
+    """Yield `(place, function)` for what was registered with TensorFlow: gradients and conversions.
+
+    Libraries register theirs when they are imported, whether a step uses them or not. What lies among the installed
+    packages is therefore a text, its file and the file's age, instead of a function that would have to be hashed.
+    """
     from tensorflow.python.framework import ops, tensor_conversion_registry
 
     for name, entry in list(ops.gradient_registry._registry.items()):
         if type(entry["type"]) is types.FunctionType and not is_stock_function(entry["type"]):
-            yield f"gradient of {name}", entry["type"]
+            yield f"gradient of {name}", _as_installed(entry["type"])
     for entries in list(tensor_conversion_registry._tensor_conversion_func_registry.values()):
         for kind, function in entries:
             if type(function) is types.FunctionType and not is_stock_function(function):
-                yield f"conversion of {kind}", function
+                yield f"conversion of {kind}", _as_installed(function)
+
+
+def _as_installed(function: types.FunctionType) -> types.FunctionType | str:
+    filename = function.__code__.co_filename
+    if "-packages/" not in filename or function.__closure__:
+        return function
+    try:
+        info = Path(filename).stat()
+    except OSError:
+        return function
+    return f"{function.__module__}.{function.__qualname__} {info.st_size} {info.st_mtime_ns}"
 
 
 @lru_cache(maxsize=1)
 def _package_folders() -> tuple[str, ...]:
+    """Return where the stock packages lie, whether they are loaded yet or not."""
     places: list[str] = []
-    for module in filter(None, map(sys.modules.get, PACKAGES)):
-        folders = getattr(module, "__path__", None)
-        places += [str(Path(folder)) + "/" for folder in folders] if folders else [module.__file__ or ""]
-    return tuple(filter(None, places))
+    for name in sorted(PACKAGES):
+        with contextlib.suppress(ImportError, ValueError):
+            spec = find_spec(name)
+            folders = None if spec is None else spec.submodule_search_locations
+            places += [f"{Path(folder)}/" for folder in folders or ()]
+            places += [spec.origin] if spec is not None and not folders and spec.origin else []
+    return tuple(places)
 
 
 @lru_cache(maxsize=1)

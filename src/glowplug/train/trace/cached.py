@@ -89,15 +89,17 @@ class CachedFunction:
             return self._trace(call, layout)
 
     def _from_store(self, call: Call, layout: str) -> Any:
-        walker = self._subject.walk(call)
-        key, entry = self._session.find(walker)
+        with _never_fatal("its key cannot be made"):
+            walker = self._subject.walk(call)
+            key, entry = self._session.find(walker)
         if entry is None:
             return self._trace(call, layout, walker, key, reason=self._session.missed(self._subject, key))
         if self._session.verify:
             return self._trace(call, layout, walker, key, expected=entry)
         tensors = call.tensors()
         try:
-            restored = RestoredFunction(add_functions(entry), entry, walker.variables)
+            with _never_fatal("it cannot be restored"):
+                restored = RestoredFunction(add_functions(entry), entry, walker.variables)
             if not signature.fits(call, restored.traced):
                 raise DoesNotFitError("its arguments have other shapes")
             result = restored.first_call(tensors)
@@ -130,17 +132,29 @@ class CachedFunction:
         with collect.collecting() as collected:
             result = run(tensors)
         try:
-            _check_unchanged(walker, self._subject.walk(call))
-            graph = concrete.graph.as_graph_def()
-            plan, blobs = _stored_form(concrete, walker, collected, traced)
-            blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
-            if expected is None:
-                self._session.keep(self._subject, key, plan, blobs, seeded=_seeded(graph), reason=reason or [])
-            else:
-                self._session.verified(self._subject, key, same_trace(expected.blobs["trace"], blobs["trace"]))
+            with _never_fatal("it cannot be kept"):
+                _check_unchanged(walker, self._subject.walk(call))
+                graph = concrete.graph.as_graph_def()
+                plan, blobs = _stored_form(concrete, walker, collected, traced)
+                blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
+                if expected is None:
+                    self._session.keep(self._subject, key, plan, blobs, seeded=_seeded(graph), reason=reason or [])
+                else:
+                    self._session.verified(self._subject, key, same_trace(expected.blobs["trace"], blobs["trace"]))
         except NoKeyError as error:
             self._session.refused(self._subject, error.reason)
         return result
+
+
+@contextlib.contextmanager
+def _never_fatal(what: str) -> Iterator[None]:
+    """A cache must not fail a run: whatever goes wrong inside becomes a reason to trace as usual, and is said."""
+    try:
+        yield
+    except (NoKeyError, DoesNotFitError):
+        raise
+    except Exception as error:
+        raise NoKeyError(f"{what} ({type(error).__name__}: {error})") from error
 
 
 def _check_unchanged(before: Walker, after: Walker) -> None:

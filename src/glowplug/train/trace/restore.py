@@ -144,9 +144,8 @@ def _decode_constant(raw: bytes) -> Any:
 
 def _global_seed_variable() -> Any:
     from keras.src.backend.common import global_state
-    from keras.src.random import seed_generator
 
-    found = global_state.get_global_attribute(seed_generator.GLOBAL_SEED_GENERATOR)
+    found = global_state.get_global_attribute("global_seed_generator")
     return None if found is None else found.state
 
 

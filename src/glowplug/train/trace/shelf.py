@@ -11,7 +11,6 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +19,7 @@ from glowplug.core import files
 from glowplug.core.errors import StorageError
 
 _SUFFIX = ".trace"
+_ABANDONED_S = 3600  # no entry takes this long to write
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,17 @@ class DirectoryShelf:
         """Keep `data` under `name`; whole or not at all, readable by this user alone."""
         place = self._place(name)
         try:
-            with self._umask(0o077):
-                files.write_file(place, data)
+            files.write_file(place, data, mode=0o600)
         except OSError as error:
             raise StorageError("a trace cannot be written", seen=f"{place} ({error.strerror})") from error
+        self.sweep()
+
+    def sweep(self, older_than_s: float = _ABANDONED_S) -> None:
+        """Remove what writers that were killed left behind: hidden files, which no reader looks at."""
+        for place in self.path.glob(f".*{_SUFFIX}.*"):
+            with contextlib.suppress(OSError):
+                if place.lstat().st_mtime < time.time() - older_than_s:
+                    place.unlink()
 
     def items(self) -> list[Item]:
         """Return what is kept, last used first."""
@@ -152,15 +159,6 @@ class DirectoryShelf:
                 seen=f"{place} ({stat.filemode(info.st_mode)}, owner {info.st_uid})",
                 remedy="use a directory that you own with mode 0700",
             )
-
-    @staticmethod
-    @contextlib.contextmanager
-    def _umask(mask: int) -> Iterator[None]:
-        previous = os.umask(mask)
-        try:
-            yield
-        finally:
-            os.umask(previous)
 
 
 def default_directory() -> Path:

@@ -97,10 +97,19 @@ def _visit(walker: Walker, kind: Any, path: str, *, shapes: bool = True) -> None
         walker.visit(kind._ref(), path)
     elif isinstance(kind, type_spec.TypeSpec) and shapes:
         stream.leaf(path, type(kind).__name__, repr(kind))
+        if _holds_names(getattr(kind, "_element_spec", None)):
+            walker.code.reads_names = True
     elif isinstance(kind, type_spec.TypeSpec):
         stream.leaf(path, type(kind).__name__, str(len(kind.flatten())))
     else:
         walker.visit(kind, path)
+
+
+def _holds_names(element: Any) -> bool:
+    """Whether the elements of an iterator are given by name somewhere."""
+    if isinstance(element, (tuple, list)):
+        return any(map(_holds_names, element))
+    return isinstance(element, dict)
 
 
 def _shape(spec: Any) -> list[Any]:
