@@ -1,43 +1,131 @@
-"""Makes the import of TensorFlow and Keras faster in a program that knows nothing of it."""
+"""Makes the import of TensorFlow and Keras faster in a program that knows nothing of it.
+
+Nothing happens until the program imports one of them. Then, if this release of TensorFlow was verified, its shared
+libraries are opened on a thread while the bytecode of its modules is unpacked from one file; parts of the API are put
+off; and the work on signatures and annotations that nobody reads is left out. `finder`, `native`, `pages`, `signatures`
+and `annotations` each hold one of these; this module decides and puts them together.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
+from time import perf_counter_ns
 from types import ModuleType
 
-from . import annotations, signatures
+from . import annotations, archive, collect, finder, pages, parts, signatures, versions
+from .ledger import Ledger, seconds
 from .watch import Watcher
 from .window import Undo, Window, pause_collector
 
-_ROOTS = ("tensorflow", "keras")
+_PART = "imports"
+_TENSORFLOW, _KERAS = "tensorflow", "keras"
 _PATCHES: dict[str, Callable[[ModuleType], Callable[[], Undo]]] = {
     "tensorflow.python.util.tf_decorator": signatures.in_decorators,
     "tensorflow.python.util.tf_inspect": signatures.in_inspection,
 }
 
 
-def install(watcher: Watcher) -> None:
-    """Switch the acceleration on: nothing happens until the program imports TensorFlow or Keras."""
-    window = Window((pause_collector, annotations.share_references))
+class Acceleration:
+    """The acceleration of one process."""
 
-    def began(spec: ModuleSpec) -> None:
-        window.enter()
+    def __init__(self, watcher: Watcher, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._window = Window()
+        self._active: bool | None = None
+        self._archive: archive.Archive | None = None
+        self._shelf: finder.Shelf | None = None
+        self._desk = pages.Desk(parts.PAGES, parts.SOURCES, self._window)
+        self._began_ns = 0
+        for name in (_KERAS, _TENSORFLOW):
+            watcher.watch(name, before=self._begin, after=self._end)
+        for name, patch in _PATCHES.items():
+            watcher.watch(name, after=self._when_loaded(patch))
 
-    def ended(module: ModuleType | None) -> None:
-        window.leave()
+    def finish(self) -> None:
+        """Keep for the next start what this one has loaded. For the end of the program."""
+        if self._shelf is not None:
+            self._ledger.add(_PART, f"{self._shelf.served} modules came from the archive", modules=self._shelf.served)
+        if self._active:
+            fetched = ", ".join(sorted(self._desk.fetched)) or "none"
+            self._ledger.add(
+                _PART,
+                f"{self._desk.count} parts of the API were put off, of which the program asked for {fetched}",
+                put_off=self._desk.count,
+                fetched=len(self._desk.fetched),
+            )
+            count = collect.update(self._archive)
+            if count:
+                self._ledger.add(_PART, f"wrote an archive of {count} modules for the next start", archived=count)
 
-    for name in _ROOTS:
-        watcher.watch(name, before=began, after=ended)
-    for name, patch in _PATCHES.items():
-        watcher.watch(name, after=_when_loaded(window, patch))
+    def _begin(self, spec: ModuleSpec) -> None:
+        if self._active is None:
+            self._active = self._decide(spec)
+        if not self._active:
+            return
+        self._window.enter()
+        if spec.name == _TENSORFLOW and spec.origin:
+            self._open_and_unpack(os.path.dirname(spec.origin))  # noqa: PTH120 - not worth pathlib
 
+    def _end(self, module: ModuleType | None) -> None:
+        if not self._active:
+            return
+        if module is not None and module.__name__ == _TENSORFLOW:
+            for name in parts.KEPT:
+                __import__(name)
+        self._window.leave()
+        if not self._window.is_open():
+            took = perf_counter_ns() - self._began_ns
+            if self._shelf is not None:
+                self._shelf.forget()
+            self._ledger.add(_PART, f"{len(sys.modules)} modules loaded in {seconds(took)}", import_ns=took)
 
-def _when_loaded(
-    window: Window, patch: Callable[[ModuleType], Callable[[], Undo]]
-) -> Callable[[ModuleType | None], None]:
-    def loaded(module: ModuleType | None) -> None:
-        if module is not None:
-            window.add(patch(module))
+    def _decide(self, spec: ModuleSpec) -> bool:
+        """Check that what is about to be imported is known, and make ready."""
+        self._began_ns = perf_counter_ns()
+        found = spec if spec.name == _TENSORFLOW else PathFinder.find_spec(_TENSORFLOW)
+        if found is None or not found.origin:
+            self._ledger.add(_PART, "stock: there is no TensorFlow here")
+            return False
+        release = versions.release_of(os.path.dirname(found.origin))  # noqa: PTH120
+        if release not in versions.VERIFIED:
+            seen = f"TensorFlow {release}" if release else "this TensorFlow"
+            self._ledger.refuse(_PART, f"{seen} was not verified ({', '.join(versions.VERIFIED)} were); it is imported as usual")
+            return False
+        for opening in (pause_collector, annotations.share_references, self._desk.put_off):
+            self._window.add(opening)
+        self._archive = archive.read(collect.archive_name(), collect.identity())
+        if self._archive is None:
+            self._ledger.add(_PART, "no archive of bytecode yet: this start makes one")
+        else:
+            self._shelf = finder.Shelf(self._archive)
+            finder.install(self._shelf)
+        return True
 
-    return loaded
+    def _open_and_unpack(self, package: str) -> None:
+        from .native import Opening
+
+        began = perf_counter_ns()
+        opening = Opening(package)
+        count = 0
+        if self._shelf is not None:
+            count = self._shelf.unpack_next(opening.is_under_way)
+        unpacked = perf_counter_ns()
+        opening.wait()
+        took = perf_counter_ns() - began
+        self._ledger.add(
+            _PART,
+            f"opened the shared libraries in {seconds(took)}, and unpacked {count} modules meanwhile",
+            libraries_ns=took,
+            unpacking_ns=unpacked - began,
+            unpacked=count,
+        )
+
+    def _when_loaded(self, patch: Callable[[ModuleType], Callable[[], Undo]]) -> Callable[[ModuleType | None], None]:
+        def loaded(module: ModuleType | None) -> None:
+            if module is not None and self._active:
+                self._window.add(patch(module))
+
+        return loaded

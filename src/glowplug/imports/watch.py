@@ -1,7 +1,7 @@
 """Tells when a module is about to be imported and when it has been.
 
 A finder at the front of `sys.meta_path` that finds nothing by itself: it asks the finders behind it, and has the loader
-call back after the module's body has run. Loaders get the callback as an attribute of their own, which is gone again
+call back before and after the module's body runs. Loaders get the callback as an attribute of their own, which is gone again
 when it is called, so that the module ends up with the loader it would have had.
 """
 
@@ -20,8 +20,8 @@ class Watcher:
     """Calls `before` with the spec that was found, and `after` with the module, or None where its body failed."""
 
     def __init__(self) -> None:
-        self._before: dict[str, Before] = {}
-        self._after: dict[str, After] = {}
+        self._before: dict[str, list[Before]] = {}
+        self._after: dict[str, list[After]] = {}
         self._asking: set[str] = set()
 
     def install(self) -> None:
@@ -34,11 +34,11 @@ class Watcher:
             sys.meta_path.remove(self)  # type: ignore[arg-type]
 
     def watch(self, name: str, *, before: Before | None = None, after: After | None = None) -> None:
-        """Have these called, once, when the module `name` is imported."""
+        """Have these called, once, when the module `name` is imported; in the order in which they were given."""
         if before is not None:
-            self._before[name] = before
+            self._before.setdefault(name, []).append(before)
         if after is not None:
-            self._after[name] = after
+            self._after.setdefault(name, []).append(after)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -53,28 +53,27 @@ class Watcher:
             self._asking.discard(name)
         if spec is None or spec.loader is None:
             return spec
-        before = self._before.pop(name, None)
-        if before is not None:
-            before(spec)
-        after = self._after.pop(name, None)
-        if after is not None:
-            _call_after(spec, after)
+        _surround(spec, self._before.pop(name, []), self._after.pop(name, []))
         return spec
 
 
-def _call_after(spec: ModuleSpec, after: After) -> None:
+def _surround(spec: ModuleSpec, before: list[Before], after: list[After]) -> None:
+    """Have the loader call back around the module's body. Not here and now: a finder runs under the import lock."""
     loader = spec.loader
     assert loader is not None
     run = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
         del loader.exec_module  # type: ignore[method-assign]
+        for call in before:
+            call(spec)
         done = None
         try:
             run(module)
             done = module
         finally:
-            after(done)
+            for call_after in after:
+                call_after(done)
 
     # In the name of importlib, which the interpreter leaves out of the tracebacks of failed imports.
     exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap>")

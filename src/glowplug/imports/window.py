@@ -45,6 +45,10 @@ class Window:
                 while self._undo:
                     self._undo.pop()()
 
+    def is_open(self) -> bool:
+        """Say whether an import is under way."""
+        return self._depth > 0
+
     def _apply(self, opening: Callable[[], Undo | None]) -> None:
         undo = opening()
         if undo is not None:
