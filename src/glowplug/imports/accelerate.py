@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from time import perf_counter_ns
 from types import ModuleType
 
-from . import annotations, archive, collect, finder, pages, parts, signatures, versions
+from . import annotations, archive, collect, finder, pages, parts, registries, signatures, versions
 from .ledger import Ledger, seconds
 from .watch import Watcher
 from .window import Undo, Window, pause_collector
@@ -37,7 +37,7 @@ class Acceleration:
         self._active: bool | None = None
         self._archive: archive.Archive | None = None
         self._shelf: finder.Shelf | None = None
-        self._desk = pages.Desk(parts.PAGES, parts.SOURCES, self._window)
+        self._desk = pages.Desk(parts.PAGES, parts.SOURCES, parts.INSTEAD, self._window)
         self._began_ns = 0
         for name in (_KERAS, _TENSORFLOW):
             watcher.watch(name, before=self._begin, after=self._end)
@@ -75,6 +75,7 @@ class Acceleration:
         if module is not None and module.__name__ == _TENSORFLOW:
             for name in parts.KEPT:
                 __import__(name)
+            registries.await_keys(parts.AWAITED, self._desk.import_whole)
         self._window.leave()
         if not self._window.is_open():
             took = perf_counter_ns() - self._began_ns

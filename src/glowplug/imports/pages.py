@@ -10,7 +10,8 @@ the real module, class or function, never a stand-in; a placeholder that somebod
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -19,6 +20,10 @@ from .window import Window
 
 _API = "tensorflow._api.v2"
 _TOP = "tensorflow"
+# What Python asks modules for by itself. TensorFlow has names of its own with such underscores (`__internal__`).
+_PROTOCOL = frozenset(
+    ("__all__", "__cached__", "__dir__", "__file__", "__getattr__", "__loader__", "__path__", "__spec__", "__wrapped__")
+)
 _OFFERED, _FETCH = "__glowplug_offered__", "__glowplug_fetch__"
 
 
@@ -33,7 +38,7 @@ class Placeholder(ModuleType):
     """Stands for a page while TensorFlow is being imported."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
+        if name in _PROTOCOL:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         return getattr(vars(self)[_FETCH](Token(self.__name__)), name)
 
@@ -54,9 +59,13 @@ class Source(ModuleType):
 class Desk:
     """Knows what is put off, and fetches it. Also the finder of placeholders and sources."""
 
-    def __init__(self, pages: frozenset[str], sources: frozenset[str], window: Window) -> None:
+    def __init__(
+        self, pages: frozenset[str], sources: frozenset[str], instead: Mapping[str, tuple[str, ...]], window: Window
+    ) -> None:
         self._pages = set(pages)
         self._sources = sources
+        self._instead = instead
+        self._fetching = 0
         self._window = window
         self._borrowers: set[str] = set()
         self.count = 0
@@ -75,7 +84,9 @@ class Desk:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a stand-in, or None for every other module."""
+        """Return the spec of a stand-in, or None for every other module, and for all while something is fetched."""
+        if self._fetching:
+            return None
         if name in self._pages:
             return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
         if name in self._sources:
@@ -94,27 +105,33 @@ class Desk:
         return placeholder
 
     def exec_module(self, module: ModuleType) -> None:
-        """Load nothing."""
+        """Load nothing but what is needed at this moment."""
+        for name in self._instead.get(module.__name__, ()):
+            import_module(name)
 
     def fetch(self, token: Token) -> Any:
         """Import what was put off, and show it on the pages where it belongs."""
-        from importlib import import_module
-
         self.fetched.add(token.module)
         self._pages.discard(token.module)
         if isinstance(sys.modules.get(token.module), Placeholder):
             del sys.modules[token.module]
-        self._window.enter()
-        try:
-            found: Any = import_module(token.module)
-        finally:
-            self._window.leave()
+        found = self.import_whole(token.module)
         if token.name:
             return getattr(found, token.name)
         for owner, child in _owners(token.module):
             if isinstance(vars(owner).get(child), Placeholder | None):
                 setattr(owner, child, found)
         return found
+
+    def import_whole(self, name: str) -> Any:
+        """Import a module with everything it imports in turn: what was put off once is not put off in pieces."""
+        self._fetching += 1
+        self._window.enter()
+        try:
+            return import_module(name)
+        finally:
+            self._window.leave()
+            self._fetching -= 1
 
     def _offer_all(self) -> None:
         for name in self._pages:
@@ -146,7 +163,7 @@ class Desk:
 def _add_hooks(owner: ModuleType, offered: dict[str, Token], fetch: Callable[[Token], Any]) -> None:
     names = vars(owner)
     before, listing = names.get("__getattr__"), names.get("__dir__")
-    ours = {_OFFERED, "__getattr__", "__dir__"} - names.keys()
+    ours = {_OFFERED} | ({"__getattr__", "__dir__"} - names.keys())
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - the interpreter's name for it
         if name in offered:

@@ -1,9 +1,11 @@
-"""What of TensorFlow is put off, and why that is safe: nothing here registers anything that other parts look up.
+"""What of TensorFlow is put off, and what has to be done so that nobody can tell.
 
 `PAGES` are pages of the API that few programs open. `SOURCES` are modules of which pages show a few names and which
 bring in a lot more (`tf.nn` shows three wrappers of the old Keras, whose import loads all of it). A module is listed
-after its parents where those are put off with it. `KEPT` are packages that stock TensorFlow has loaded once it is
-imported: were one of them loaded later, Python would bind it in `tensorflow`, over or beside the API.
+after its parents where those are put off with it. `INSTEAD` names what must be imported at the moment when a page is put
+off, since it changes what later pages show. `KEPT` are packages that stock TensorFlow has loaded once it is
+imported: were one of them loaded later, Python would bind it in `tensorflow`, over or beside the API. `AWAITED` are keys
+that a module which is put off would have registered.
 """
 
 from __future__ import annotations
@@ -46,4 +48,22 @@ SOURCES = frozenset(
     )
 )
 
+INSTEAD = {
+    # Wraps functions of math_ops and array_ops in place: pages that come after show the wrapped ones.
+    _API + "compat.v1": ("tensorflow.python.ops.numpy_ops.np_config",),
+}
+
 KEPT: tuple[str, ...] = ()
+
+AWAITED = {
+    ("tensorflow.python.framework.ops", "gradient_registry._registry"): {
+        "AudioMicrofrontend": "tensorflow.lite.experimental.microfrontend.python.ops.audio_microfrontend_op",
+        "DebugIdentityV2": "tensorflow.python.debug.lib.dumping_callback",
+    },
+    ("tensorflow.python.saved_model.revived_types", "_REVIVED_TYPE_REGISTRY"): {
+        "tf_deprecated_optimizer": "tensorflow.python.keras.optimizer_v2.optimizer_v2",
+    },
+    ("tensorflow.python.saved_model.registration.registration", "_saver_registry._registered_map"): {
+        "tf.TPUEmbeddingCallback": "tensorflow.python.tpu.tpu_embedding_v2",
+    },
+}
