@@ -39,6 +39,7 @@ class Acceleration:
         self._shelf: finder.Shelf | None = None
         self._desk = pages.Desk(parts.PAGES, parts.SOURCES, parts.INSTEAD, self._window)
         self._began_ns = 0
+        self._early: frozenset[str] = frozenset()
         for name in (_KERAS, _TENSORFLOW):
             watcher.watch(name, before=self._begin, after=self._end)
         for name, patch in _PATCHES.items():
@@ -56,7 +57,7 @@ class Acceleration:
                 put_off=self._desk.count,
                 fetched=len(self._desk.fetched),
             )
-            count = collect.update(self._archive)
+            count = collect.update(self._archive, self._early)
             if count:
                 self._ledger.add(_PART, f"wrote an archive of {count} modules for the next start", archived=count)
 
@@ -79,6 +80,7 @@ class Acceleration:
         self._window.leave()
         if not self._window.is_open():
             took = perf_counter_ns() - self._began_ns
+            self._early = frozenset(sys.modules)
             if self._shelf is not None:
                 self._shelf.forget()
             self._ledger.add(_PART, f"{len(sys.modules)} modules loaded in {seconds(took)}", import_ns=took)

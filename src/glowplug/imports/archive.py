@@ -27,7 +27,8 @@ _MAX_INDEX_BYTES = 1 << 26
 class Row(NamedTuple):
     """A module: where its source is, what that file looked like, and which bytes of the archive are its code.
 
-    An extension module has no code (`length` 0); its source is the shared library.
+    An extension module has no code (`length` 0); its source is the shared library. `early` modules belong to the import
+    of TensorFlow itself; others were loaded later by one program or another.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Row(NamedTuple):
     is_package: bool
     modified_ns: int
     size: int
+    early: bool
     offset: int
     length: int
     checksum: int

@@ -26,13 +26,16 @@ def archive_name() -> str:
     return f"{zlib.crc32(repr(identity()).encode()):08x}.code"
 
 
-def update(known: Archive | None) -> int:
-    """Write the archive anew where this start has loaded modules that it lacks; return how many it then has, or 0."""
+def update(known: Archive | None, early: frozenset[str]) -> int:
+    """Write the archive anew where this start has loaded modules that it lacks; return how many it then has, or 0.
+
+    `early` are the modules that TensorFlow's import loaded in this start.
+    """
     roots = tuple({os.path.join(sysconfig.get_path(one), "") for one in ("stdlib", "platstdlib", "purelib", "platlib")})  # noqa: PTH118
     modules: dict[str, tuple[Row, bytes | memoryview]] = {}
     new = 0
     for name, module in list(sys.modules.items()):
-        found = _row(name, module, roots)
+        found = _row(name, module, roots, early)
         if found is None:
             continue
         row = known.row(name) if known is not None else None
@@ -55,7 +58,7 @@ def update(known: Archive | None) -> int:
     return len(modules) if archive.write(archive_name(), identity(), times, list(modules.values())) else 0
 
 
-def _row(name: str, module: ModuleType, roots: tuple[str, ...]) -> Row | None:
+def _row(name: str, module: ModuleType, roots: tuple[str, ...], early: frozenset[str]) -> Row | None:
     spec = getattr(module, "__spec__", None)
     path = getattr(spec, "origin", None)
     if spec is None or spec.name != name or type(path) is not str or not spec.has_location or not path.startswith(roots):
@@ -66,7 +69,8 @@ def _row(name: str, module: ModuleType, roots: tuple[str, ...]) -> Row | None:
         found = os.stat(path)  # noqa: PTH116
     except OSError:
         return None
-    return Row(name, path, spec.submodule_search_locations is not None, found.st_mtime_ns, found.st_size, 0, 0, 0)
+    is_package = spec.submodule_search_locations is not None
+    return Row(name, path, is_package, found.st_mtime_ns, found.st_size, name in early, 0, 0, 0)
 
 
 def _bytecode(row: Row) -> bytes | None:

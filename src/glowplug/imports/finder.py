@@ -40,7 +40,7 @@ class Shelf:
         for row in self.archive:
             if not keep_on():
                 break
-            if row.length and row.name not in sys.modules and row.name not in self._ready:
+            if row.early and row.length and row.name not in sys.modules and row.name not in self._ready:
                 code = self.archive.code(row)
                 if code is not None:
                     self._ready[row.name] = code

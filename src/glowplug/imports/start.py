@@ -47,6 +47,10 @@ def prepare(options: Options) -> None:
         ledger.add("standby", "TensorFlow and Keras were imported before the program was named")
     if options.trace_cache:
         _enable_trace_cache_with_keras(watcher, ledger)
+    if options.prefetch and not warm:
+        from .prefetch import Prefetch
+
+        atexit.register(Prefetch(watcher, ledger).finish)
     if options.imports and not warm:
         from .accelerate import Acceleration
 
