@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glowplug.imports.program import Target
@@ -49,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int | Callable[[], int]:
-    """Prepare the program; return the function that becomes it, or its exit code when the standby has run it."""
+def run(args: argparse.Namespace) -> Callable[[], int]:
+    """Prepare the program and return the function that becomes it, unless the standby runs it."""
     from glowplug.imports.program import target_from_words
     from glowplug.imports.start import Options, start
 
@@ -61,9 +63,7 @@ def run(args: argparse.Namespace) -> int | Callable[[], int]:
         trace_cache=not args.no_trace_cache and _wanted("GLOWPLUG_TRACE_CACHE"),
         explain="json" if args.explain and args.json else "text" if args.explain else "",
     )
-    code = _through_standby(args.standby, target, options)
-    if code is not None:
-        return code
+    _try_standby(args.standby, target, options)
 
     def program() -> int:
         start(target, options)
@@ -84,16 +84,18 @@ def _wanted(variable: str) -> bool:
     return os.environ.get(variable, "").strip().lower() not in _OFF
 
 
-def _through_standby(asked: bool | None, target: Target, options: Options) -> int | None:
-    """Run the program in a child of the standby and return its exit code; None where it must start here."""
-    variable = os.environ.get("GLOWPLUG_STANDBY", "").strip()
-    if asked is None and variable:
+def _try_standby(asked: bool | None, target: Target, options: Options) -> None:
+    """Run the program in a child of the standby and leave as it left; return where it must start here."""
+    if asked is None and os.environ.get("GLOWPLUG_STANDBY", "").strip():
         asked = _wanted("GLOWPLUG_STANDBY")
     if asked is False:
-        return None
+        return
     try:
-        from glowplug.standby import client  # type: ignore[import-not-found, unused-ignore]
+        client: Any = import_module("glowplug.standby.client")
     except ModuleNotFoundError:
-        return None
-    code: int | None = client.run_script(target, options, start=bool(asked))
-    return code
+        return
+    outcome = client.run_script(target, options._asdict(), start=bool(asked))
+    if outcome.code is not None:
+        client.leave(outcome.code)
+    if outcome.note and (asked or options.explain):
+        print(f"glowplug: standby: {outcome.note}", file=sys.stderr, flush=True)

@@ -3,7 +3,7 @@
 Nothing happens until the program imports one of them. Then, if this release of TensorFlow was verified, its shared
 libraries are opened on a thread while the bytecode of its modules is unpacked from one file; parts of the API are put
 off; and the work on signatures and annotations that nobody reads is left out. `finder`, `native`, `pages`, `signatures`
-and `annotations` each hold one of these; this module decides and puts them together.
+and `references` each hold one of these; this module decides and puts them together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from time import perf_counter_ns
 from types import ModuleType
 
-from . import annotations, archive, collect, finder, pages, parts, registries, signatures, versions
+from . import archive, collect, finder, pages, parts, references, registries, signatures, versions
 from .ledger import Ledger, seconds
 from .watch import Watcher
 from .window import Undo, Window, pause_collector
@@ -95,9 +95,11 @@ class Acceleration:
         release = versions.release_of(os.path.dirname(found.origin))  # noqa: PTH120
         if release not in versions.VERIFIED:
             seen = f"TensorFlow {release}" if release else "this TensorFlow"
-            self._ledger.refuse(_PART, f"{seen} was not verified ({', '.join(versions.VERIFIED)} were); it is imported as usual")
+            self._ledger.refuse(
+                _PART, f"{seen} was not verified ({', '.join(versions.VERIFIED)} were); it is imported as usual"
+            )
             return False
-        for opening in (pause_collector, annotations.share_references, self._desk.put_off):
+        for opening in (pause_collector, references.share_references, self._desk.put_off):
             self._window.add(opening)
         self._archive = archive.read(collect.archive_name(), collect.identity())
         if self._archive is None:

@@ -40,7 +40,7 @@ def update(known: Archive | None, early: frozenset[str]) -> int:
             continue
         row = known.row(name) if known is not None else None
         if row is not None and known is not None and row[:5] == found[:5]:
-            piece = known.piece(row)
+            piece: bytes | memoryview | None = known.piece(row)
         else:
             piece = _bytecode(found)
             new += piece is not None
@@ -61,7 +61,13 @@ def update(known: Archive | None, early: frozenset[str]) -> int:
 def _row(name: str, module: ModuleType, roots: tuple[str, ...], early: frozenset[str]) -> Row | None:
     spec = getattr(module, "__spec__", None)
     path = getattr(spec, "origin", None)
-    if spec is None or spec.name != name or type(path) is not str or not spec.has_location or not path.startswith(roots):
+    if (
+        spec is None
+        or spec.name != name
+        or type(path) is not str
+        or not spec.has_location
+        or not path.startswith(roots)
+    ):
         return None
     if not path.endswith((".py", ".so")):
         return None

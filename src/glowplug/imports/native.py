@@ -2,8 +2,8 @@
 
 `import tensorflow` opens them first of all and waits, holding the interpreter lock, while the loader relocates 850 MB
 and their static initialisers register thousands of ops. Here that happens beside the unpacking of bytecode. Symbols
-stay private to the libraries (never RTLD_GLOBAL: they carry a BoringSSL of their own) and functions are bound when first
-called.
+stay private to the libraries (never RTLD_GLOBAL: they carry a BoringSSL of their own) and functions are bound when
+first called.
 """
 
 from __future__ import annotations

@@ -73,10 +73,10 @@ class Desk:
 
     def put_off(self) -> Callable[[], None]:
         """Begin to put off; the returned function ends it and offers on demand what was put off."""
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
 
         def end() -> None:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
             self._offer_all()
 
         return end

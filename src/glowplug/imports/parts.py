@@ -2,10 +2,10 @@
 
 `PAGES` are pages of the API that few programs open. `SOURCES` are modules of which pages show a few names and which
 bring in a lot more (`tf.nn` shows three wrappers of the old Keras, whose import loads all of it). A module is listed
-after its parents where those are put off with it. `INSTEAD` names what must be imported at the moment when a page is put
-off, since it changes what later pages show. `KEPT` are packages that stock TensorFlow has loaded once it is
-imported: were one of them loaded later, Python would bind it in `tensorflow`, over or beside the API. `AWAITED` are keys
-that a module which is put off would have registered.
+after its parents where those are put off with it. `INSTEAD` names what must be imported at the moment when a page is
+put off, since it changes what later pages show. `KEPT` are packages that stock TensorFlow has loaded once it is
+imported: were one of them loaded later, Python would bind it in `tensorflow`, over or beside the API. `AWAITED` are
+keys that a module which is put off would have registered.
 """
 
 from __future__ import annotations

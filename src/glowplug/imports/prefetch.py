@@ -65,7 +65,7 @@ class Prefetch:
         took = perf_counter_ns() - began
         self._ledger.add(
             _PART,
-            f"asked for {_total(self._known) / 1e6:.0f} MB of {len(self._known)} files ahead, {seconds(took)} of this start",
+            f"asked for {_total(self._known) / 1e6:.0f} MB of {len(self._known)} files ahead in {seconds(took)}",
             asked_bytes=_total(self._known),
             files=len(self._known),
         )
@@ -105,7 +105,7 @@ def _is_sound(one: FileRanges) -> bool:
     except OSError:
         return False
     unchanged = found.st_mtime_ns == one.modified_ns and found.st_size == one.size
-    return unchanged and all(0 <= at and 0 < length <= one.size for at, length in one.ranges)
+    return unchanged and all(at >= 0 and 0 < length <= one.size for at, length in one.ranges)
 
 
 def _files_of_this_start() -> list[FileRanges]:

@@ -1,7 +1,7 @@
 """Keeps TensorFlow's registries complete although modules that register something are put off.
 
-A dictionary of the registry is replaced by one that knows which further keys there would be and which modules bring them:
-asking for such a key imports the module, and asking for all keys imports them all.
+A dictionary of the registry is replaced by one that knows which further keys there would be and which modules bring
+them: asking for such a key imports the module, and asking for all keys imports them all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class AwaitingDict(dict[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return a value, after its module was imported."""
-        return self[key] if key in self else default
+        self._bring(key)
+        return super().get(key, default)
 
     def __iter__(self) -> Iterator[str]:
         self._bring_all()

@@ -1,7 +1,7 @@
 """Puts the signatures of decorated functions off until somebody looks at them.
 
-TensorFlow computes `inspect.signature` for every layer of decoration of every op wrapper, thousands of times, and almost
-nobody ever reads one. While TensorFlow is imported, the modules that do so get a signature that is computed when
+TensorFlow computes `inspect.signature` for every layer of decoration of every op wrapper, thousands of times, and
+almost nobody ever reads one. While TensorFlow is imported, the modules that do so get a signature that is computed when
 one of its two fields is first read, and that is an ordinary `inspect.Signature` from then on.
 """
 

@@ -8,7 +8,9 @@ import re
 # Releases with which tests/imports/test_compatibility.py was run.
 VERIFIED = ("2.21",)
 
-_METADATA = re.compile(r"(?:tensorflow(?:_cpu|_cpu_aws|_intel|_rocm|_macos)?|tf_nightly(?:_cpu)?)-(\d+\.\d+)[^-]*\.dist-info")
+_METADATA = re.compile(
+    r"(?:tensorflow(?:_cpu|_cpu_aws|_intel|_rocm|_macos)?|tf_nightly(?:_cpu)?)-(\d+\.\d+)[^-]*\.dist-info"
+)
 
 
 def release_of(package: str) -> str:

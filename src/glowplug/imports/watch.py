@@ -1,8 +1,8 @@
 """Tells when a module is about to be imported and when it has been.
 
 A finder at the front of `sys.meta_path` that finds nothing by itself: it asks the finders behind it, and has the loader
-call back before and after the module's body runs. Loaders get the callback as an attribute of their own, which is gone again
-when it is called, so that the module ends up with the loader it would have had.
+call back before and after the module's body runs. Loaders get the callback as an attribute of their own, which is
+gone again when it is called, so that the module ends up with the loader it would have had.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Watcher:
 
     def install(self) -> None:
         """Go to the front of the finders."""
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
         """Leave the finders."""
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
 
     def watch(self, name: str, *, before: Before | None = None, after: After | None = None) -> None:
         """Have these called, once, when the module `name` is imported; in the order in which they were given."""
@@ -48,7 +48,7 @@ class Watcher:
             return None
         self._asking.add(name)
         try:
-            spec: ModuleSpec | None = sys.modules["_frozen_importlib"]._find_spec(name, path, target)  # type: ignore[attr-defined]
+            spec: ModuleSpec | None = sys.modules["_frozen_importlib"]._find_spec(name, path, target)
         finally:
             self._asking.discard(name)
         if spec is None or spec.loader is None:
@@ -64,7 +64,7 @@ def _surround(spec: ModuleSpec, before: list[Before], after: list[After]) -> Non
     run = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
-        del loader.exec_module  # type: ignore[method-assign]
+        del loader.exec_module
         for call in before:
             call(spec)
         done = None

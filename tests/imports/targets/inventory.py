@@ -5,6 +5,7 @@ import json
 import pickle
 import sys
 import types
+from pathlib import Path
 
 import keras
 import tensorflow as tf
@@ -46,13 +47,12 @@ def walk(path: str, module: types.ModuleType) -> None:
             continue
         seen[where] = describe(value)
         named = getattr(value, "__name__", "") or ""
-        if isinstance(value, types.ModuleType) and named.startswith(("tensorflow._api", "keras.", "tensorflow.keras")):
-            if not named.startswith("keras.src"):
-                walk(where, value)
+        is_page = named.startswith(("tensorflow._api", "keras.", "tensorflow.keras")) and "keras.src" not in named
+        if isinstance(value, types.ModuleType) and is_page:
+            walk(where, value)
 
 
 walk("tf", tf)
 walk("tf.keras", tf.keras)
 walk("keras", keras)
-with open(sys.argv[1], "w") as stream:
-    json.dump(seen, stream)
+Path(sys.argv[1]).write_text(json.dumps(seen))
