@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from time import perf_counter_ns
 from types import ModuleType
@@ -74,8 +75,7 @@ class Acceleration:
         if not self._active:
             return
         if module is not None and module.__name__ == _TENSORFLOW:
-            for name in parts.KEPT:
-                __import__(name)
+            _load_packages(module)
             registries.await_keys(parts.AWAITED, self._desk.import_whole)
         self._window.leave()
         if not self._window.is_open():
@@ -134,3 +134,14 @@ class Acceleration:
                 self._window.add(patch(module))
 
         return loaded
+
+
+def _load_packages(tensorflow: ModuleType) -> None:
+    """Load packages that would otherwise be loaded later, and leave what TensorFlow shows under their names alone."""
+    names = vars(tensorflow)
+    for name in parts.KEPT:
+        child = name.rpartition(".")[2]
+        shown = names.get(child)
+        import_module(name)
+        if shown is not None:
+            names[child] = shown

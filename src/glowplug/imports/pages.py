@@ -148,6 +148,19 @@ class Desk:
                     self._offer(page, child, value)
         self._borrowers.clear()
 
+    def _answer(self, owner: ModuleType, child: str, token: Token) -> Any:
+        """Return what a page is asked for, and keep it there.
+
+        TensorFlow's own modules write `import tensorflow.distribute.x as y`, which means the package of that name and
+        not the page: while something is fetched it is they who ask.
+        """
+        package = sys.modules.get(f"{owner.__name__}.{child}")
+        if self._fetching and package is not None:
+            return package
+        value = vars(owner)[child] = self.fetch(token)
+        vars(owner)[_OFFERED].pop(child, None)
+        return value
+
     def _offer(self, owner: ModuleType, child: str, token: Token) -> None:
         """Take a stand-in out of a module, and have the module fetch the real thing when it is asked for it."""
         names = vars(owner)
@@ -156,20 +169,21 @@ class Desk:
         offered: dict[str, Token] | None = names.get(_OFFERED)
         if offered is None:
             offered = names[_OFFERED] = {}
-            _add_hooks(owner, offered, self.fetch)
+            _add_hooks(owner, offered, self._answer)
         offered[child] = token
 
 
-def _add_hooks(owner: ModuleType, offered: dict[str, Token], fetch: Callable[[Token], Any]) -> None:
+def _add_hooks(owner: ModuleType, offered: dict[str, Token], answer: Callable[[ModuleType, str, Token], Any]) -> None:
     names = vars(owner)
     before, listing = names.get("__getattr__"), names.get("__dir__")
     ours = {_OFFERED} | ({"__getattr__", "__dir__"} - names.keys())
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - the interpreter's name for it
-        if name in offered:
-            value = names[name] = fetch(offered[name])
-            offered.pop(name, None)
-            return value
+        token = offered.get(name)
+        if token is not None:
+            return answer(owner, name, token)
+        if name in names:  # another thread was first
+            return names[name]
         if before is not None:
             return before(name)
         raise AttributeError(f"module {owner.__name__!r} has no attribute {name!r}")

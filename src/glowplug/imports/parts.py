@@ -53,7 +53,7 @@ INSTEAD = {
     _API + "compat.v1": ("tensorflow.python.ops.numpy_ops.np_config",),
 }
 
-KEPT: tuple[str, ...] = ()
+KEPT = ("tensorflow.distribute", "tensorflow.lite")
 
 AWAITED = {
     ("tensorflow.python.framework.ops", "gradient_registry._registry"): {
