@@ -139,8 +139,9 @@ def _read_ahead(queue: Iterator[tuple[str, int, int]], lock: threading.Lock) -> 
             if not path:
                 return
             if path != opened:
-                if descriptor >= 0:
-                    os.close(descriptor)
+                done, descriptor = descriptor, -1
+                if done >= 0:
+                    os.close(done)
                 opened, descriptor = path, os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
     except OSError:

@@ -57,8 +57,8 @@ def execute(target: Target) -> None:
         _run(_run_module, target.name)
     elif target.kind == SCRIPT and not _is_plain_file(target.name):
         if _path_is_safe():
-            sys.path.insert(0, target.name)
-        _set_first_path(target.name)
+            sys.path.insert(0, _absolute(target.name))
+        _set_first_path(_absolute(target.name))
         _run(_run_container)
     elif target.kind == SCRIPT:
         _set_first_path(os.path.dirname(os.path.realpath(target.name)))  # noqa: PTH120 - as above
@@ -109,8 +109,7 @@ def _run(runner: Any, *arguments: Any) -> None:
 def _run_script(name: str) -> None:
     from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 
-    path = os.path.abspath(name)  # noqa: PTH100 - as above
-
+    path = _absolute(name)
     loader: Any
     if path.endswith(".pyc"):
         loader = SourcelessFileLoader("__main__", path)
@@ -168,6 +167,11 @@ def _set_arguments(target: Target) -> None:
     first = {MODULE: "-m", CODE: "-c"}.get(target.kind, target.name)
     sys.argv = [first, *target.arguments]
     sys.orig_argv = [sys.orig_argv[0] if sys.orig_argv else sys.executable, *options, *target.arguments]
+
+
+def _absolute(path: str) -> str:
+    """Return a path as the interpreter makes it absolute: what is in the middle of it stays as it was written."""
+    return path if path.startswith("/") else f"{os.getcwd()}/{path.removeprefix('./')}"  # noqa: PTH109 - as above
 
 
 def _is_plain_file(path: str) -> bool:

@@ -80,7 +80,8 @@ def getfullargspec(target: Any) -> inspect.FullArgSpec:
     if code.co_flags & inspect.CO_VARARGS:
         varargs, after = names[after], after + 1
     if code.co_flags & inspect.CO_VARKEYWORDS:
-        varkw = names[after]
+        varkw, after = names[after], after + 1
+    notes = target.__annotations__
     return inspect.FullArgSpec(
         args=list(names[:count]),
         varargs=varargs,
@@ -88,7 +89,7 @@ def getfullargspec(target: Any) -> inspect.FullArgSpec:
         defaults=target.__defaults__ or None,
         kwonlyargs=list(names[count : count + keywords]),
         kwonlydefaults=target.__kwdefaults__ or None,
-        annotations=dict(target.__annotations__),
+        annotations={name: notes[name] for name in ("return", *names[:after]) if name in notes},
     )
 
 
