@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from time import perf_counter_ns
 from types import ModuleType
 
-from . import archive, collect, finder, pages, parts, references, registries, signatures, versions
+from . import archive, collect, deferred, finder, pages, parts, references, registries, signatures, versions
 from .ledger import Ledger, seconds
 from .watch import Watcher
 from .window import Undo, Window, pause_collector
@@ -107,6 +107,9 @@ class Acceleration:
         else:
             self._shelf = finder.Shelf(self._archive)
             finder.install(self._shelf)
+            known = self._archive
+            waiting = deferred.Deferrals(parts.DEFERRED, lambda name: known.row(name) is not None, self._window)
+            self._window.add(waiting.put_off)
         return True
 
     def _open_and_unpack(self, package: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _imp
+import marshal
 import os
 import sys
 import sysconfig
@@ -92,7 +94,11 @@ def _bytecode(row: Row) -> bytes | None:
         return None
     flags, seconds, size = (int.from_bytes(data[at : at + 4], "little") for at in (4, 8, 12))
     fresh = flags == 0 and seconds == (row.modified_ns // 1_000_000_000) & 0xFFFFFFFF and size == row.size & 0xFFFFFFFF
-    return data[_PYC_HEADER_BYTES:] if data[:4] == MAGIC_NUMBER and fresh else None
+    if data[:4] != MAGIC_NUMBER or not fresh:
+        return None
+    code = marshal.loads(memoryview(data)[_PYC_HEADER_BYTES:])
+    _imp._fix_co_filename(code, row.path)  # as the import system does: it may have been compiled under another name
+    return marshal.dumps(code)
 
 
 def _is_unchanged(row: Row) -> bool:

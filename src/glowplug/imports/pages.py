@@ -195,10 +195,13 @@ def _add_hooks(owner: ModuleType, offered: dict[str, Token], answer: Callable[[M
 
 
 def _owners(name: str) -> list[tuple[ModuleType, str]]:
-    """Return the modules that show a page, with the name they show it under."""
+    """Return the modules that show a page, with the name they show it under.
+
+    `tensorflow` shows the pages of the first rank itself, and the folder of the pages is on its path: `tensorflow.x`
+    can be a second module of the same file as `tensorflow._api.v2.x`.
+    """
     parent, _, child = name.rpartition(".")
-    found = [parent, _TOP] if parent == _API else [parent]
-    return [(sys.modules[one], child) for one in found if one in sys.modules]
+    return [(sys.modules[one], child) for one in (parent, parent.replace(_API, _TOP)) if one in sys.modules]
 
 
 def _forget_sources() -> None:

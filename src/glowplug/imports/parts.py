@@ -48,6 +48,9 @@ SOURCES = frozenset(
     )
 )
 
+# Modules of other packages that Keras uses in `RemoteMonitor`, in `.h5` files, for a memory figure and in `summary()`.
+DEFERRED = frozenset(("h5py", "psutil", "requests", "rich.console", "rich.markup", "rich.table"))
+
 INSTEAD = {
     # Wraps functions of math_ops and array_ops in place: pages that come after show the wrapped ones.
     _API + "compat.v1": ("tensorflow.python.ops.numpy_ops.np_config",),
