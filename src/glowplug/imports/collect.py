@@ -10,6 +10,7 @@ import sysconfig
 import zlib
 from importlib.util import MAGIC_NUMBER
 from types import ModuleType
+from typing import Any
 
 from . import archive
 from .archive import Archive, Row
@@ -97,7 +98,8 @@ def _bytecode(row: Row) -> bytes | None:
     if data[:4] != MAGIC_NUMBER or not fresh:
         return None
     code = marshal.loads(memoryview(data)[_PYC_HEADER_BYTES:])
-    _imp._fix_co_filename(code, row.path)  # as the import system does: it may have been compiled under another name
+    fix: Any = _imp._fix_co_filename  # type: ignore[attr-defined]
+    fix(code, row.path)  # as the import system does: it may have been compiled under another name
     return marshal.dumps(code)
 
 

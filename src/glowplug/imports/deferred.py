@@ -1,7 +1,8 @@
 """Puts off the modules of other packages that Keras imports for a few of its functions alone.
 
-Such a module is found, so that a missing one is missed at once, and it is the module object that everybody gets; but its
-body runs when somebody first looks at it. Only modules that an earlier start has loaded without trouble are put off.
+Such a module is found, so that a missing one is missed at once, and it is the module object that everybody gets; but
+its body runs when somebody first looks at it. Only modules that an earlier start has loaded without trouble are put
+off.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Deferrals:
         return spec
 
 
-def _load(module: Deferred) -> None:
+def _load(module: ModuleType) -> None:
     """Run the body, once; other threads wait, and the thread that runs it sees the module as it fills."""
     spec: Any = ModuleType.__getattribute__(module, "__spec__")
     waiting = spec.loader
@@ -101,7 +102,7 @@ def _load(module: Deferred) -> None:
         try:
             waiting.loader.exec_module(module)
             spec.loader = module.__loader__ = waiting.loader
-            module.__class__ = ModuleType
+            module.__class__ = ModuleType  # type: ignore[assignment]
         finally:
             waiting.owner = 0
             waiting.window.leave()

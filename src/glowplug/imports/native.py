@@ -1,6 +1,6 @@
 """Opens TensorFlow's shared libraries on a thread of their own while Python code goes on.
 
-`import tensorflow` opens them first of all and waits, holding the interpreter lock, while the loader relocates 850 MB
+`import tensorflow` opens them first of all and waits, holding the interpreter lock, while the loader relocates them
 and their static initialisers register thousands of ops. Here that happens beside the unpacking of bytecode. Symbols
 stay private to the libraries (never RTLD_GLOBAL: they carry a BoringSSL of their own) and functions are bound when
 first called.

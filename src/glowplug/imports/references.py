@@ -1,7 +1,7 @@
 """Makes the annotations of TensorFlow's op wrappers cheap.
 
-Each wrapper has type variables whose constraints are written as strings, 18,000 in all and a few dozen different ones;
-`typing` compiles each of them. While TensorFlow is imported, equal strings give one and the same `ForwardRef`.
+Each wrapper has type variables whose constraints are written as strings, thousands in all and a few dozen different
+ones; `typing` compiles each of them. While TensorFlow is imported, equal strings give one and the same `ForwardRef`.
 """
 
 from __future__ import annotations
