@@ -1,6 +1,7 @@
 """Reads ahead, at the beginning of a start, what the last one touched of TensorFlow's files.
 
-The libraries are huge, and a start touches them here and there; on a cold page cache each touch waits for the disk. The record of one start lets the next ask for these ranges in order, on several threads, while it goes on.
+The libraries are huge, and a start touches them here and there; on a cold page cache each touch waits for the disk.
+The record of one start lets the next ask for these ranges in order, on several threads, while it goes on.
 A file that has changed is left out; pages that are cached already cost next to nothing.
 """
 
