@@ -12,7 +12,7 @@ import typing
 
 import pytest
 
-from glowplug.imports import references, registries, signatures, versions
+from glowplug.imports import deferred, references, registries, signatures, versions
 from glowplug.imports.watch import Watcher
 from glowplug.imports.window import Window, pause_collector
 
@@ -166,3 +166,37 @@ def test_the_release_is_read_from_the_metadata(tmp_path, names, release):
         (tmp_path / name).mkdir()
     assert versions.release_of(str(tmp_path / "tensorflow")) == release
     assert versions.release_of(str(tmp_path / "nowhere" / "tensorflow")) == ""
+
+
+def test_a_deferred_module_runs_when_it_is_looked_at(tmp_path, monkeypatch):
+    (tmp_path / "glowplug_deferred").mkdir()
+    (tmp_path / "glowplug_deferred" / "__init__.py").write_text("import glowplug_deferred\nruns = 1\nx = 5\n")
+    (tmp_path / "glowplug_deferred" / "part.py").write_text("y = 6\n")
+    (tmp_path / "glowplug_failing.py").write_text("raise ValueError('body')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names = frozenset(("glowplug_deferred", "glowplug_failing", "glowplug_missing", "glowplug_unproven"))
+    (tmp_path / "glowplug_unproven.py").write_text("z = 7\n")
+    waiting = deferred.Deferrals(names, lambda name: name != "glowplug_unproven", Window())
+    end = waiting.put_off()
+    try:
+        module = importlib.import_module("glowplug_deferred")
+        failing = importlib.import_module("glowplug_failing")
+        assert "z" in vars(importlib.import_module("glowplug_unproven"))
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module("glowplug_missing")
+    finally:
+        end()
+    assert type(module) is deferred.Deferred
+    assert module.__file__ == str(tmp_path / "glowplug_deferred" / "__init__.py")
+    assert inspect.ismodule(module)
+    assert type(module) is deferred.Deferred
+    assert importlib.import_module("glowplug_deferred.part").y == 6
+    assert type(module) is type(sys)
+    assert module.x == 5
+    assert type(module.__loader__).__name__ == type(module.__spec__.loader).__name__ == "SourceFileLoader"
+    assert importlib.reload(module) is module
+    for _ in range(2):
+        with pytest.raises(ValueError, match="body"):
+            _ = failing.anything
+    for name in [*names, "glowplug_deferred.part"]:
+        sys.modules.pop(name, None)

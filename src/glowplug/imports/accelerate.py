@@ -58,9 +58,14 @@ class Acceleration:
                 put_off=self._desk.count,
                 fetched=len(self._desk.fetched),
             )
-            count = collect.update(self._archive, self._early)
-            if count:
-                self._ledger.add(_PART, f"wrote an archive of {count} modules for the next start", archived=count)
+            self._keep()
+
+    def _keep(self) -> None:
+        """Write the archive where this start has loaded much that it lacks."""
+        count = collect.update(self._archive, self._early)
+        if count:
+            self._ledger.add(_PART, f"wrote an archive of {count} modules for the next start", archived=count)
+            self._archive = archive.read(collect.archive_name(), collect.identity())
 
     def _begin(self, spec: ModuleSpec) -> None:
         if self._active is None:
@@ -84,6 +89,8 @@ class Acceleration:
             if self._shelf is not None:
                 self._shelf.forget()
             self._ledger.add(_PART, f"{len(sys.modules)} modules loaded in {seconds(took)}", import_ns=took)
+            if self._archive is None:
+                self._keep()  # now: a service that is ended by a signal never comes to the end of the program
 
     def _decide(self, spec: ModuleSpec) -> bool:
         """Check that what is about to be imported is known, and make ready."""

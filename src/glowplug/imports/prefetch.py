@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from time import perf_counter_ns
+from types import ModuleType
 
 from . import collect, private, touched
 from .ledger import Ledger, seconds
@@ -36,15 +37,22 @@ class Prefetch:
         self._ledger = ledger
         self._known: list[FileRanges] = []
         self._began = False
-        watcher.watch("tensorflow", before=self._begin)
+        watcher.watch("tensorflow", before=self._begin, after=self._end)
 
     def finish(self) -> None:
-        """Keep what this start has touched. For the end of the program."""
-        if not self._began:
-            return
+        """Keep what this start has touched, if it is much more than was known. For the end of the program."""
+        if self._began:
+            self._keep()
+
+    def _end(self, module: ModuleType | None) -> None:
+        if module is not None and not self._known:
+            self._keep()  # now: a service that is ended by a signal never comes to the end of the program
+
+    def _keep(self) -> None:
         files = _files_of_this_start()
         total = _total(files)
         if _total(self._known) < _FRESH_ENOUGH * total and write_record(files):
+            self._known = files
             self._ledger.add(_PART, f"recorded {total / 1e6:.0f} MB in {len(files)} files for the next start")
 
     def _begin(self, spec: ModuleSpec) -> None:

@@ -63,9 +63,10 @@ def _is_standby_child() -> bool:
 
 
 def _enable_trace_cache_with_keras(watcher: Watcher, ledger: Ledger) -> None:
-    """Have `train.enable()` called once the program has imported Keras, and never otherwise.
+    """Have `train.enable()` called once the program has imported Keras and TensorFlow, and never otherwise.
 
-    TensorFlow imports parts of Keras at the end of its own import: then it is called when that has ended too.
+    TensorFlow imports parts of Keras at the end of its own import: then it is called when that has ended too. Keras on
+    another backend imports no TensorFlow, and neither do we.
     """
     under_way: list[str] = []
 
@@ -74,7 +75,7 @@ def _enable_trace_cache_with_keras(watcher: Watcher, ledger: Ledger) -> None:
 
     def end(module: ModuleType | None) -> None:
         under_way.pop()
-        if not under_way and "keras" in sys.modules:
+        if not under_way and "keras" in sys.modules and "tensorflow" in sys.modules:
             _enable_trace_cache(ledger)
 
     for name in ("keras", "tensorflow"):
