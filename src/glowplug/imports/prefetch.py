@@ -45,8 +45,14 @@ class Prefetch:
             self._keep()
 
     def _end(self, module: ModuleType | None) -> None:
-        if module is not None and not self._known:
+        if module is not None and not self._has_archive():
+            self._known = []
             self._keep()  # now: a service that is ended by a signal never comes to the end of the program
+
+    def _has_archive(self) -> bool:
+        """Say whether the record knows the archive of bytecode that is there by now."""
+        code = touched.describe(_archive_path())
+        return bool(self._known) and (code is None or code.path in {one.path for one in self._known})
 
     def _keep(self) -> None:
         files = _files_of_this_start()
@@ -118,12 +124,16 @@ def _is_sound(one: FileRanges) -> bool:
 
 def _files_of_this_start() -> list[FileRanges]:
     """Return the archive of bytecode, or single files where there is none, then the libraries."""
-    code = touched.describe(os.path.join(private.directory(), collect.archive_name()))  # noqa: PTH118
+    code = touched.describe(_archive_path())
     if code is not None:
         return [code, *touched.mapped_files()]
     cached = (getattr(getattr(module, "__spec__", None), "cached", None) for module in list(sys.modules.values()))
     found = (touched.describe(path) for path in cached if path)
     return [*(one for one in found if one is not None and one.size), *touched.mapped_files()]
+
+
+def _archive_path() -> str:
+    return os.path.join(private.directory(), collect.archive_name())  # noqa: PTH118
 
 
 def _total(files: Sequence[FileRanges]) -> int:
