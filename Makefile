@@ -73,6 +73,7 @@ bench: install
 	$(BIN)/python bench/train_weights.py
 	$(BIN)/python bench/train_loops.py
 	$(BIN)/python bench/train_initializers.py
+	$(BIN)/python bench/run_start.py import
 	$(BIN)/python bench/readme_table.py
 
 test-versions: $(READY)

@@ -3,7 +3,8 @@
 A verb is a module of this folder with `NAME`, `HELP` (one line), `EXAMPLE` (command lines for its help),
 `add_arguments(parser)` and `run(args) -> int`. Only the chosen verb's module is imported, and it imports what is heavy
 inside `run`, so that `glowplug --help` starts at once. This is the one place that prints errors and turns them into
-exit codes.
+exit codes. A verb whose process becomes the user's program returns a function instead of a code: it is called once the
+handlers of this module are gone, and what it raises is the program's own affair.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -22,6 +23,7 @@ from glowplug.core.version import VERSION
 # name -> (module, the module's HELP)
 VERBS = {
     "profile": ("glowplug.cli.profile", "run a script, a module or a command and show where its start went"),
+    "run": ("glowplug.cli.run", "run a script, a module or a piece of code faster, with no edit to it"),
     "report": ("glowplug.cli.report", "render a saved profile: terminal, HTML, Perfetto trace, JSON"),
     "compare": ("glowplug.cli.compare", "compare two saved profiles by phase, with noise taken into account"),
     "budget": ("glowplug.cli.budget", "fail when a saved profile is over its limits"),
@@ -46,7 +48,11 @@ _DEBUG = "GLOWPLUG_DEBUG"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. A usage error leaves through `SystemExit(2)`, as argparse does."""
-    arguments = sys.argv[1:] if argv is None else list(argv)
+    outcome = _run_verb(sys.argv[1:] if argv is None else list(argv))
+    return outcome() if callable(outcome) else outcome
+
+
+def _run_verb(arguments: list[str]) -> int | Callable[[], int]:
     previous = signal.signal(signal.SIGTERM, _terminated)
     try:
         parser = build_parser(arguments)
@@ -54,9 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.verb is None:
             parser.print_help()
             return 2
-        code: int = args.run(args)
+        outcome: int | Callable[[], int] = args.run(args)
         sys.stdout.flush()  # here, so that a closed pipe is met below and not at interpreter exit
-        return code
+        return outcome
     except GlowplugError as error:
         return _fail(error, str(error), error.exit_code)
     except KeyboardInterrupt:

@@ -1,0 +1,157 @@
+"""Makes the import of TensorFlow and Keras faster in a program that knows nothing of it.
+
+Nothing happens until the program imports one of them. Then, if this release of TensorFlow was verified, its shared
+libraries are opened on a thread while the bytecode of its modules is unpacked from one file; parts of the API are put
+off; and the work on signatures and annotations that nobody reads is left out. `finder`, `native`, `pages`, `signatures`
+and `references` each hold one of these; this module decides and puts them together.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from time import perf_counter_ns
+from types import ModuleType
+
+from . import archive, collect, deferred, finder, pages, parts, references, registries, signatures, versions
+from .ledger import Ledger, seconds
+from .watch import Watcher
+from .window import Undo, Window, pause_collector
+
+_PART = "imports"
+_TENSORFLOW, _KERAS = "tensorflow", "keras"
+_PATCHES: dict[str, Callable[[ModuleType], Callable[[], Undo]]] = {
+    "tensorflow.python.util.tf_decorator": signatures.in_decorators,
+    "tensorflow.python.util.tf_inspect": signatures.in_inspection,
+}
+
+
+class Acceleration:
+    """The acceleration of one process."""
+
+    def __init__(self, watcher: Watcher, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._window = Window()
+        self._active: bool | None = None
+        self._archive: archive.Archive | None = None
+        self._shelf: finder.Shelf | None = None
+        self._desk = pages.Desk(parts.PAGES, parts.SOURCES, parts.INSTEAD, self._window)
+        self._began_ns = 0
+        self._early: frozenset[str] = frozenset()
+        for name in (_KERAS, _TENSORFLOW):
+            watcher.watch(name, before=self._begin, after=self._end)
+        for name, patch in _PATCHES.items():
+            watcher.watch(name, after=self._when_loaded(patch))
+
+    def finish(self) -> None:
+        """Keep for the next start what this one has loaded. For the end of the program."""
+        if self._shelf is not None:
+            self._ledger.add(_PART, f"{self._shelf.served} modules came from the archive", modules=self._shelf.served)
+        if self._active:
+            fetched = ", ".join(sorted(self._desk.fetched)) or "none"
+            self._ledger.add(
+                _PART,
+                f"{self._desk.count} parts of the API were put off, of which the program asked for {fetched}",
+                put_off=self._desk.count,
+                fetched=len(self._desk.fetched),
+            )
+            self._keep()
+
+    def _keep(self) -> None:
+        """Write the archive where this start has loaded much that it lacks."""
+        count = collect.update(self._archive, self._early)
+        if count:
+            self._ledger.add(_PART, f"wrote an archive of {count} modules for the next start", archived=count)
+            self._archive = archive.read(collect.archive_name(), collect.identity())
+
+    def _begin(self, spec: ModuleSpec) -> None:
+        if self._active is None:
+            self._active = self._decide(spec)
+        if not self._active:
+            return
+        self._window.enter()
+        if spec.name == _TENSORFLOW and spec.origin:
+            self._open_and_unpack(os.path.dirname(spec.origin))  # noqa: PTH120 - not worth pathlib
+
+    def _end(self, module: ModuleType | None) -> None:
+        if not self._active:
+            return
+        if module is not None and module.__name__ == _TENSORFLOW:
+            _load_packages(module)
+            registries.await_keys(parts.AWAITED, self._desk.import_whole)
+        self._window.leave()
+        if not self._window.is_open():
+            took = perf_counter_ns() - self._began_ns
+            self._early = frozenset(sys.modules)
+            if self._shelf is not None:
+                self._shelf.forget()
+            self._ledger.add(_PART, f"{len(sys.modules)} modules loaded in {seconds(took)}", import_ns=took)
+            if self._archive is None:
+                self._keep()  # now: a service that is ended by a signal never comes to the end of the program
+
+    def _decide(self, spec: ModuleSpec) -> bool:
+        """Check that what is about to be imported is known, and make ready."""
+        self._began_ns = perf_counter_ns()
+        found = spec if spec.name == _TENSORFLOW else PathFinder.find_spec(_TENSORFLOW)
+        if found is None or not found.origin:
+            self._ledger.add(_PART, "stock: there is no TensorFlow here")
+            return False
+        release = versions.release_of(os.path.dirname(found.origin))  # noqa: PTH120
+        if release not in versions.VERIFIED:
+            seen = f"TensorFlow {release}" if release else "this TensorFlow"
+            self._ledger.refuse(
+                _PART, f"{seen} was not verified ({', '.join(versions.VERIFIED)} were); it is imported as usual"
+            )
+            return False
+        for opening in (pause_collector, references.share_references, self._desk.put_off):
+            self._window.add(opening)
+        self._archive = archive.read(collect.archive_name(), collect.identity())
+        if self._archive is None:
+            self._ledger.add(_PART, "no archive of bytecode yet: this start makes one")
+        else:
+            self._shelf = finder.Shelf(self._archive)
+            finder.install(self._shelf)
+            known = self._archive
+            waiting = deferred.Deferrals(parts.DEFERRED, lambda name: known.row(name) is not None, self._window)
+            self._window.add(waiting.put_off)
+        return True
+
+    def _open_and_unpack(self, package: str) -> None:
+        from .native import Opening
+
+        began = perf_counter_ns()
+        opening = Opening(package)
+        count = 0
+        if self._shelf is not None:
+            count = self._shelf.unpack_next(opening.is_under_way)
+        unpacked = perf_counter_ns()
+        opening.wait()
+        took = perf_counter_ns() - began
+        self._ledger.add(
+            _PART,
+            f"opened the shared libraries in {seconds(took)}, and unpacked {count} modules meanwhile",
+            libraries_ns=took,
+            unpacking_ns=unpacked - began,
+            unpacked=count,
+        )
+
+    def _when_loaded(self, patch: Callable[[ModuleType], Callable[[], Undo]]) -> Callable[[ModuleType | None], None]:
+        def loaded(module: ModuleType | None) -> None:
+            if module is not None and self._active:
+                self._window.add(patch(module))
+
+        return loaded
+
+
+def _load_packages(tensorflow: ModuleType) -> None:
+    """Load packages that would otherwise be loaded later, and leave what TensorFlow shows under their names alone."""
+    names = vars(tensorflow)
+    for name in parts.KEPT:
+        child = name.rpartition(".")[2]
+        shown = names.get(child)
+        import_module(name)
+        if shown is not None:
+            names[child] = shown

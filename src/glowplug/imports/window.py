@@ -1,0 +1,72 @@
+"""The time during which TensorFlow or Keras is being imported, and what is different while it lasts.
+
+Each difference is undone when the outermost import ends, so that the program sees the library's and Python's own
+functions. A module that is loaded late, because it was put off, opens the window again.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+
+Undo = Callable[[], None]
+
+
+class Window:
+    """Counts nested imports; `opening` are called when the first begins, what they return when the last ends."""
+
+    def __init__(self, opening: tuple[Callable[[], Undo | None], ...] = ()) -> None:
+        self._opening = list(opening)
+        self._undo: list[Undo] = []
+        self._depth = 0
+        self._lock = threading.RLock()
+
+    def add(self, opening: Callable[[], Undo | None]) -> None:
+        """Apply a difference now, if the window is open, and whenever it opens."""
+        with self._lock:
+            self._opening.append(opening)
+            if self._depth:
+                self._apply(opening)
+
+    def enter(self) -> None:
+        """An import begins."""
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1:
+                for opening in self._opening:
+                    self._apply(opening)
+
+    def leave(self) -> None:
+        """An import ends."""
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                while self._undo:
+                    self._undo.pop()()
+
+    def is_open(self) -> bool:
+        """Say whether an import is under way."""
+        return self._depth > 0
+
+    def _apply(self, opening: Callable[[], Undo | None]) -> None:
+        undo = opening()
+        if undo is not None:
+            self._undo.append(undo)
+
+
+def pause_collector() -> Undo | None:
+    """Put garbage collection off: what an import makes stays, and looking at it again and again finds nothing.
+
+    Afterwards these objects are left out of later collections. Nothing is done where the program has switched
+    collection off itself.
+    """
+    if not gc.isenabled():
+        return None
+    gc.disable()
+
+    def resume() -> None:
+        gc.freeze()
+        gc.enable()
+
+    return resume

@@ -1,0 +1,125 @@
+"""TensorFlow under `glowplug run` is the TensorFlow that it is without: names, kinds, pickles, registries, output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import TARGETS
+
+pytestmark = pytest.mark.tensorflow
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "startup"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def learned(faster):
+    """Have the archive and the record made: the tests are about starts that use them."""
+    done = faster("--explain", "-c", "import tensorflow, keras")
+    assert "wrote an archive" in done.stderr
+    assert "recorded" in done.stderr
+
+
+def both(stock, faster, tmp_path, target):
+    documents = []
+    for side, run in (("stock", stock), ("faster", faster)):
+        done = run(TARGETS / target, tmp_path / side)
+        assert done.returncode == 0, done.stderr
+        documents.append(json.loads((tmp_path / side).read_text()))
+    return documents
+
+
+def test_every_name_of_the_api_is_there_and_the_same(stock, faster, tmp_path):
+    one, other = both(stock, faster, tmp_path, "inventory.py")
+    assert len(one) > 10_000
+    assert one.keys() == other.keys()
+    for name, facts in one.items():
+        if facts[-1] == "PicklingError" and other[name][-1] == "pickles":
+            # Stock binds some names of tf.compat.v1.compat before a later import replaces the functions behind them.
+            assert ".compat.v1." in name
+            facts, other[name] = facts[:-1], other[name][:-1]  # noqa: PLW2901
+        assert facts == other[name], name
+
+
+def test_everything_is_registered(stock, faster, tmp_path):
+    one, other = both(stock, faster, tmp_path, "registries.py")
+    assert len(one["gradients"]) > 500
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        (),
+        ("compat.v1", "lite", "distribute"),
+        ("distribute", "compat.v2", "train.Example", "nn.RNNCellDeviceWrapper"),
+        ("lite", "experimental.numpy", "feature_column", "raw_ops", "tpu", "xla", "mlir", "test", "profiler"),
+    ],
+    ids=len,
+)
+def test_what_is_put_off_comes_when_it_is_asked_for(stock, faster, names):
+    one, other = stock(TARGETS / "asks.py", *names), faster(TARGETS / "asks.py", *names)
+    assert other.returncode == 0, other.stderr
+    assert one.stdout == other.stdout
+
+
+def test_a_start_says_what_was_applied(faster):
+    done = faster("--explain", "--json", "-c", "import tensorflow, keras")
+    lines = json.loads(done.stderr.splitlines()[-1])["run"]
+    figures = {name: number for line in lines for name, number in line["figures"].items()}
+    assert figures["modules"] > 1000
+    assert figures["put_off"] > 10
+    assert figures["fetched"] == 0
+    assert figures["asked_bytes"] > 10_000_000
+    assert done.stdout == ""
+
+
+def test_each_part_can_be_switched_off(faster):
+    modules = ("tensorflow._api.v2.lite", "glowplug.train")
+    code = f"import tensorflow, keras, sys; print(*(one in sys.modules for one in {modules}))"
+    flags = ("--no-imports", "--no-prefetch", "--no-trace-cache")
+    variables = {"GLOWPLUG_IMPORTS": "0", "GLOWPLUG_PREFETCH": "off", "GLOWPLUG_TRACE_CACHE": "no"}
+    for done in (faster("--explain", *flags, "-c", code), faster("--explain", "-c", code, variables=variables)):
+        assert done.stdout == "True False\n"
+        assert "nothing" in done.stderr
+    assert faster("-c", code).stdout == "False True\n"
+
+
+def test_a_program_without_tensorflow_does_not_get_it(faster):
+    done = faster(
+        "--explain", "-c", "import sys; print({'tensorflow', 'keras', 'numpy', 'glowplug.train'} & set(sys.modules))"
+    )
+    assert done.stdout == "set()\n"
+    assert "nothing to do" in done.stderr
+
+
+def test_an_unknown_release_is_imported_as_usual(faster, environment, tmp_path):
+    (tmp_path / "tensorflow").mkdir()
+    (tmp_path / "tensorflow" / "__init__.py").write_text("value = 'stock'\n")
+    (tmp_path / "tensorflow-9.9.0.dist-info").mkdir()
+    paths = f"{tmp_path}:{environment['PYTHONPATH']}"
+    code = "import gc, tensorflow; print(tensorflow.value, gc.isenabled(), gc.get_freeze_count())"
+    done = faster("-c", code, variables={"PYTHONPATH": paths})
+    assert (done.stdout, done.returncode) == ("stock True 0\n", 0)
+    assert "TensorFlow 9.9 was not verified" in done.stderr
+
+
+def test_python_is_as_it_was_after_the_import(stock, faster):
+    code = (
+        "import gc, inspect, sys, typing; before = (typing._type_check, inspect.signature, gc.isenabled())\n"
+        "import tensorflow as tf, threading\n"
+        "from tensorflow.python.util import tf_decorator, tf_inspect\n"
+        "print(before == (typing._type_check, inspect.signature, gc.isenabled()), tf_decorator.inspect is inspect)\n"
+        "print(tf_inspect._getfullargspec is inspect.getfullargspec, tf_decorator.make_decorator.__module__)\n"
+        "print([one.name for one in threading.enumerate() if 'librar' in one.name])"
+    )
+    assert faster("-c", code).stdout == stock("-c", code).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["import_only", "one_trace", "retracing_function", "one_session", "zeros_initializer"])
+def test_an_example_prints_the_same(stock, faster, name):
+    one, other = stock(EXAMPLES / f"{name}.py"), faster(EXAMPLES / f"{name}.py")
+    assert (one.stdout, one.returncode) == (other.stdout, other.returncode), other.stderr
