@@ -12,3 +12,22 @@ def run_program(kind: str, name: str, arguments: list[str], options: dict[str, A
 
     prepare(Options(**options))
     return execute_and_report(Target(kind, name, tuple(arguments)))
+
+
+def call(target: str, arguments: list[Any], directory: str) -> int:
+    """Call `package.module:function`, found as a program in `directory` would find it; return its exit code."""
+    import sys
+    import traceback
+    from importlib import import_module
+
+    if sys.path and sys.path[0] == "":
+        sys.path[0] = directory
+    module, _, name = target.partition(":")
+    try:
+        result = getattr(import_module(module), name)(*arguments)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    except Exception:  # the process boundary: the function's own failure, told as a program's would be
+        traceback.print_exc()
+        return 1
+    return result & 0xFF if isinstance(result, int) else 0

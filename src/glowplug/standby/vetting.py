@@ -36,7 +36,7 @@ LATE = frozenset(
     }
 )
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # applied again
-_IGNORED = LATE | {LOG_LEVEL}
+_IGNORED = LATE | {LOG_LEVEL, *key.THREAD_COUNTS}  # the last are read again when numpy is handed out
 _SETS_VARIABLES = re.compile(rb"environ|putenv|setenv")
 _VARIABLE = re.compile(rb"['\"]([A-Z][A-Z0-9]*_[A-Z0-9_]+|PYTHON[A-Z]+)['\"]")
 _MOST_BYTES = 4 << 20
