@@ -168,7 +168,7 @@ def test_without_start_nothing_is_started(standby):
 @pytest.mark.parametrize("name", ["numpy.py", "contextlib.py"])
 def test_a_file_that_hides_a_preloaded_module_means_a_plain_start(standby, name):
     standby.script("raise SystemExit('hidden')", name)
-    done = standby.run(standby.script("import numpy"))
+    done = standby.run(standby.script("import numpy"), cwd="/")
     assert done.stderr.startswith(f"not run: {name[:-3]} in the program's folder")
 
 

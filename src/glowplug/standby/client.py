@@ -45,21 +45,18 @@ class Outcome:
 def run_script(target: Any, options: Any, *, start: bool, preload: tuple[str, ...] | None = None) -> Outcome:
     """Run a program (`kind`, `name`, `arguments`) through a standby and wait for its end.
 
-    With `start`, one is started and waited for where none runs. `options` are those of `glowplug run`.
+    With `start`, one is started and waited for where none runs. `options` are those of `glowplug run`. Raises
+    `StandbyError` only once the program has begun, so that nobody runs it a second time.
     """
     chosen = options if isinstance(options, Mapping) else options._asdict()
-    arguments = [target.kind, target.name, list(target.arguments), dict(chosen)]
-    try:
-        return run(
-            "glowplug.standby.program:run_program",
-            arguments,
-            start=start,
-            kind="python",
-            preload=PRELOAD if preload is None else preload,
-            program=(target.kind, target.name),
-        )
-    except StandbyError as error:
-        return Outcome(None, str(error))
+    return run(
+        "glowplug.standby.program:run_program",
+        [target.kind, target.name, list(target.arguments), dict(chosen)],
+        start=start,
+        kind="python",
+        preload=PRELOAD if preload is None else preload,
+        program=(target.kind, target.name),
+    )
 
 
 def run(
@@ -78,9 +75,12 @@ def run(
         descriptors.update(dict.fromkeys(terminal.covered, terminal.inner))
     try:
         with _Signals() as signals:
-            begun = begin(
-                call, arguments, start=start, kind=kind, preload=preload, program=program, descriptors=descriptors
-            )
+            try:
+                begun = begin(
+                    call, arguments, start=start, kind=kind, preload=preload, program=program, descriptors=descriptors
+                )
+            except StandbyError as error:
+                return Outcome(None, str(error))
             if isinstance(begun, str):
                 return Outcome(None, begun)
             if terminal is None:

@@ -71,10 +71,10 @@ class Server:
                 if forked is not None:
                     return forked
             self._drop_silent()
-            if self._listener is None and not self._runs:
-                return None
             if self._listener is not None and not self._runs and not self._waiting and self._idle():
                 self.close_listener()
+            if self._listener is None and not self._runs:
+                return None
 
     def close_listener(self) -> None:
         """Take no more requests. Runs go on."""
