@@ -4,8 +4,8 @@
 
 Both sides of the first part in turn, in fresh processes; the clock starts just before the process is made, so that the
 client's own start counts. In the second part it starts with the request, in a process that has imported Glowplug. The
-standbys run beforehand, in a directory of their own, with a warm page cache. `--bundles` names a folder with dense.glow and
-resnet50.glow; without it they are packed.
+standbys run beforehand, in a directory of their own, with a warm page cache. `--bundles` names a folder with dense.glow
+and resnet50.glow; without it they are packed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def main() -> None:
         finally:
             subprocess.run([sys.executable, "-m", "glowplug", "standby", "stop"], check=True, stdout=subprocess.DEVNULL)
     lines = found["first_lines"]
-    print(f"first lines: stock {lines['stock_ns'] / 1e9:.2f} s, standby {lines['standby_ns'] / 1e9:.3f} s, {lines['times_sooner']}x")
+    stock, warm = lines["stock_ns"] / 1e9, lines["standby_ns"] / 1e9
+    print(f"first lines: stock {stock:.2f} s, standby {warm:.3f} s, {lines['times_sooner']}x")
     for name, one in found["hosted"].items():
         print(f"{name}: first {one['first_ns'] / 1e6:.0f} ms, steady {one['steady_ns'] / 1e6:.1f} ms")
     machine.write_result("standby_start", {"machine": machine.describe(), **found}, partial=False)

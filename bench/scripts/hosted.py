@@ -1,4 +1,4 @@
-"""A program that asks a native standby for a model: BUNDLE SHAPE DTYPE. Prints when it asked, had it, and had an answer."""
+"""A program that asks a native standby for a model: BUNDLE SHAPE DTYPE. Prints how long until it had an answer."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from statistics import median
 import numpy as np
 
 import glowplug
-from glowplug.loader import remote  # noqa: F401 - what is imported before the request is not the request
+from glowplug.loader import remote  # imported beforehand: it is no part of the request
 
 
 def now() -> int:

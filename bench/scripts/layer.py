@@ -2,8 +2,8 @@
 
 import time
 
-import tensorflow  # noqa: F401
 import keras
+import tensorflow  # noqa: F401
 
 print(keras.layers.Dense(4)(keras.ops.ones((2, 3))))
 print(time.clock_gettime_ns(time.CLOCK_MONOTONIC), flush=True)

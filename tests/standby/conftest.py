@@ -21,7 +21,8 @@ from glowplug.standby import client
 
 preload, start, *words = sys.argv[1:]
 options = {"imports": False, "prefetch": False, "trace_cache": False, "explain": ""}
-outcome = client.run_script(target_from_words(words), options, start=start == "start", preload=tuple(preload.split(",")))
+names = tuple(preload.split(","))
+outcome = client.run_script(target_from_words(words), options, start=start == "start", preload=names)
 if outcome.code is None:
     sys.exit(f"not run: {outcome.note}")
 client.leave(outcome.code)

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -157,7 +158,7 @@ def test_a_killed_client_takes_its_program_with_it(standby, wait_until):
     pid = int(process.stdout.readline())
     process.kill()
     process.communicate()
-    wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def test_without_start_nothing_is_started(standby):
@@ -180,7 +181,9 @@ def test_a_program_that_sets_what_is_read_at_import_means_a_plain_start(standby)
 
 
 def test_subprocesses_of_a_program_work(standby):
-    code = "import subprocess, sys; print(subprocess.run([sys.executable, '-c', 'print(5)'], capture_output=True).stdout)"
+    code = (
+        "import subprocess, sys; print(subprocess.run([sys.executable, '-c', 'print(5)'], capture_output=True).stdout)"
+    )
     assert standby.run("-c", code).stdout == "b'5\\n'\n"
 
 

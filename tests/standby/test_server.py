@@ -1,4 +1,4 @@
-"""The life of a standby: started on demand, shared by its user alone, replaced when it is stale, not shaken by crashes."""
+"""The life of a standby: started on demand, its user's alone, replaced when it is stale, not shaken by crashes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ from glowplug.standby import key, paths
 
 def status(standby):
     return json.loads(standby.glowplug("standby", "status", "--json").stdout)["standbys"]
+
+
+def descriptors(pid):
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def is_alive(pid):
@@ -102,7 +106,9 @@ def test_a_preload_that_fails_is_told(standby):
 
 
 def test_a_preload_that_starts_a_thread_is_refused(standby, tmp_path):
-    (tmp_path / "threaded.py").write_text("import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()")
+    (tmp_path / "threaded.py").write_text(
+        "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()"
+    )
     environment = {**standby.environment, "PYTHONPATH": f"{standby.environment['PYTHONPATH']}:{tmp_path}"}
     done = standby.run("-c", "pass", preload="threaded", env=environment)
     assert "must not fork with more than one thread: 2 threads" in done.stderr
@@ -142,14 +148,14 @@ def test_a_run_that_dies_after_its_standby_gives_a_clear_error(standby):
 def test_many_runs_leave_nothing_behind(standby, wait_until):
     standby.run("-c", "pass")
     (pid,) = standby.pids()
-    before = len(os.listdir(f"/proc/{pid}/fd"))
+    before = descriptors(pid)
     with ThreadPoolExecutor(8) as pool:
         done = list(pool.map(lambda n: standby.run("-c", f"print({n} + 1)").stdout, range(40)))
     assert done == [f"{n + 1}\n" for n in range(40)]
     (one,) = status(standby)
     assert (one["pid"], one["runs"], one["served"]) == (pid, [], 41)
     assert Path(f"/proc/{pid}/task/{pid}/children").read_text() == ""
-    wait_until(lambda: len(os.listdir(f"/proc/{pid}/fd")) == before)
+    wait_until(lambda: descriptors(pid) == before)
 
 
 def test_a_client_that_says_nothing_holds_nobody_up(standby):
@@ -181,7 +187,14 @@ def test_another_user_cannot_connect(standby):
     (one,) = status(standby)
     standby.directory.chmod(0o711)  # so that the kernel's check of the socket and our own are reached, one by one
     path = standby.directory / f"{one['name']}.sock"
-    code = f"import os, socket; os.setgid(65534); os.setuid(65534); s = socket.socket(1, 5); s.connect({str(path)!r}); print(s.recv(9))"
+    code = f"""
+import os, socket
+os.setgid(65534)
+os.setuid(65534)
+connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+connection.connect({str(path)!r})
+print(connection.recv(9))
+"""
     refused = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
     assert "PermissionError" in refused.stderr
     path.chmod(0o777)

@@ -29,7 +29,7 @@ class Shell:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         command = standby.command("-c", code)
-        self.process = subprocess.Popen(
+        self.process = subprocess.Popen(  # noqa: PLW1509 - there are no other threads
             command, env=standby.environment, stdin=inner, stdout=inner, stderr=inner, preexec_fn=own_the_terminal
         )
         os.close(inner)
@@ -74,7 +74,12 @@ def shell(standby):
 
 
 def test_streams_are_terminals_and_lines_are_edited(shell):
-    one = shell("import sys, os; print([os.isatty(n) for n in range(3)], os.ttyname(0) == os.ttyname(1)); print('=' + input() + '=')")
+    code = """
+import os
+print([os.isatty(n) for n in range(3)], os.ttyname(0) == os.ttyname(1))
+print('=' + input() + '=')
+"""
+    one = shell(code)
     one.expect("[True, True, True] True")
     one.type("abx\x7fc\r")
     one.expect("=abc=")
@@ -83,13 +88,24 @@ def test_streams_are_terminals_and_lines_are_edited(shell):
 
 
 def test_the_terminal_is_the_programs_own(shell):
-    one = shell("import os; f = open('/dev/tty', 'w'); f.write('direct\\n'); f.close(); print(os.tcgetpgrp(0) == os.getpgrp())")
+    one = shell(
+        "import os; f = open('/dev/tty', 'w'); f.write('direct\\n'); f.close(); print(os.tcgetpgrp(0) == os.getpgrp())"
+    )
     one.expect("direct")
     one.expect("True")
 
 
 def test_control_c_interrupts(shell):
-    one = shell("import time\nprint('ready', flush=True)\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('caught'); raise")
+    code = """
+import time
+try:
+    print('ready', flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print('caught')
+    raise
+"""
+    one = shell(code)
     one.expect("ready")
     one.type("\x03")
     one.expect("caught")

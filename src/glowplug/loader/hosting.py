@@ -8,15 +8,13 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-import glowplug.bundle.verify
-import glowplug.runtime.fingerprint
-import glowplug.runtime.graph
-import glowplug.runtime.oplibrary
-import glowplug.runtime.session
 from glowplug.core.errors import GlowplugError
+
+# What a child would import first is imported here, before the fork.
+from glowplug.runtime import fingerprint, graph, oplibrary, session  # noqa: F401
 from glowplug.standby import wire
 
-from . import native, savedmodel  # noqa: F401 - what a child would import first, here before the fork
+from . import native, savedmodel  # noqa: F401
 from .channel import INPUTS, OUTPUTS, SOCKET, Arena, describe_error
 from .model import Model
 from .open import load

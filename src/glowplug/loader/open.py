@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from glowplug.bundle.reader import Bundle, open_bundle
 from glowplug.core.errors import UnsupportedModelError, UsageError
@@ -40,7 +41,7 @@ def load(
 
         from .remote import load_remotely
 
-        options = {
+        wishes: dict[str, Any] = {
             "trust": trust,
             "verify": verify,
             "op_libraries": list(op_libraries),
@@ -49,9 +50,9 @@ def load(
         }
         tell("start")
         try:
-            remote = load_remotely(path, options)
+            remote = load_remotely(path, wishes)
         except StandbyError as error:
-            local = load(path, progress=progress, **options)  # type: ignore[arg-type]
+            local = load(path, progress=progress, **wishes)
             local.info = replace(local.info, notes=(*local.info.notes, f"loaded in this process: {error}"))
             return local
         tell("ready")

@@ -117,7 +117,5 @@ def load_remotely(path: str | Path, options: Mapping[str, Any], *, start: bool =
     manifest = bundle.manifest
     engine = RemoteEngine(str(directory), manifest.signatures, options, start=start)
     notes = (*engine.notes, f"hosted by process {engine.pid} of a standby")
-    info = Info(
-        bundle.root, manifest.engine, notes, bundle.warmup_files, manifest.provenance, manifest.equivalence
-    )
+    info = Info(bundle.root, manifest.engine, notes, bundle.warmup_files, manifest.provenance, manifest.equivalence)
     return RemoteModel(engine, info)

@@ -7,7 +7,6 @@ SETTINGS is the repr of a dict: `root` (where this package is), `path` (the call
 
 if __name__ == "__main__":
     import sys
-
     from ast import literal_eval
 
     settings = literal_eval(sys.argv[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sys
@@ -45,10 +46,8 @@ def run(child: Child, garage: Garage | None) -> int:
     os.close(itself)
     result = function(*request["arguments"])
     code = result if isinstance(result, int) else 0
-    try:
+    with contextlib.suppress(OSError):
         wire.send(child.connection, {"leaving": code})  # for a client whose standby died meanwhile
-    except OSError:
-        pass
     _kept.append(child.connection.detach())  # open until the process has gone, without a warning about it
     return code
 
@@ -112,7 +111,7 @@ def _stream(old: Any, number: int, mode: str) -> Any:
     import io
 
     unbuffered = mode == "w" and bool(old.write_through)  # python -u
-    raw: Any = open(number, f"{mode}b", buffering=0 if unbuffered else -1, closefd=False)
+    raw: Any = open(number, f"{mode}b", buffering=0 if unbuffered else -1, closefd=False)  # noqa: SIM115
     plain = raw if unbuffered else raw.raw
     plain.name = f"<{'stdin' if number == 0 else 'stdout' if number == 1 else 'stderr'}>"
     stream = io.TextIOWrapper(
@@ -138,4 +137,5 @@ def _vet(request: dict[str, Any], garage: Garage | None) -> str | None:
         return None
     from .vetting import objection
 
-    return objection(*program, garage)
+    kind, name = program
+    return objection(kind, name, garage)

@@ -33,7 +33,7 @@ _TO_THE_GROUP = (signal.SIGINT, signal.SIGQUIT)  # what a keyboard sends, it sen
 
 
 class Outcome:
-    """How a request ended. `code` is an exit code or minus a signal; None means nothing was run, and `note` says why."""
+    """How a request ended: `code` is an exit code or minus a signal; None: nothing was run, and `note` says why."""
 
     __slots__ = ("code", "note")
 

@@ -58,7 +58,7 @@ def open_standard() -> list[int]:
 
 
 def put_on(attributes: dict[str, Any]) -> None:
-    """Take the caller's attributes over, or raise `StandbyError` where the kernel does not allow it. Runs in the child."""
+    """Take the caller's attributes over, or raise `StandbyError` where the kernel forbids it. Runs in the child."""
     environment = attributes["environment"]
     os.environb.clear()
     os.environb.update(environment)

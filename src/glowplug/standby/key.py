@@ -66,8 +66,7 @@ def digest(parts: Mapping[str, str]) -> str:
         for text in (name, parts[name]):
             data = text.encode("utf-8", "surrogateescape")
             state.update(b"%d:" % len(data) + data)
-    text: str = state.hexdigest()
-    return text
+    return str(state.hexdigest())
 
 
 def difference(mine: Mapping[str, str], other: Mapping[str, str]) -> str:

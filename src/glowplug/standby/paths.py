@@ -6,6 +6,7 @@ opened once, checked through the descriptor, and reached through it, so that it 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 
@@ -32,10 +33,8 @@ def open_directory(*, create: bool) -> int:
     """
     path = location()
     if create:
-        try:
+        with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
-        except FileExistsError:
-            pass
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     status = os.fstat(descriptor)
     if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:

@@ -1,4 +1,4 @@
-"""Imports what children shall find ready, and proves that it started no thread. Runs in the standby, before any fork."""
+"""Imports what children shall find ready, and proves that this started no thread. Runs in the standby."""
 
 from __future__ import annotations
 

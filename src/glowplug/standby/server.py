@@ -20,7 +20,6 @@ from glowplug.core.errors import GlowplugError, StandbyError
 from . import child as children
 from . import key, paths, preload, wire
 from .freshness import Freshness
-from .parking import Garage
 
 _WAIT_FOR_REQUEST_S = 10.0
 _BACKLOG = 128
@@ -103,7 +102,7 @@ class Server:
     def _accept(self) -> None:
         assert self._listener is not None
         try:
-            descriptor, _ = self._listener._accept()
+            descriptor, _ = self._listener._accept()  # type: ignore[attr-defined]
         except (BlockingIOError, ConnectionAbortedError):
             return
         connection = wire.Socket(fileno=descriptor)

@@ -24,6 +24,8 @@ class Spawned:
 
     def wait(self, timeout_s: float | None = None) -> int:
         """Return its exit code, or minus the signal that ended it. Raises `TimeoutError` after `timeout_s`."""
+        if self.returncode is not None:
+            return self.returncode
         poll = select.poll()
         poll.register(self._begun.connection.fileno(), select.POLLIN)
         while self.returncode is None:

@@ -20,7 +20,7 @@ _CHUNK = 65536
 
 
 class Terminal:
-    """The pty. `covered` are the standard descriptors that are terminals; in the child they are the pty's `inner` end."""
+    """The pty. `covered` are the standard descriptors that are terminals; the child has the `inner` end there."""
 
     def __init__(self, covered: list[int]) -> None:
         self.covered = covered

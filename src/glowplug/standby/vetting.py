@@ -2,8 +2,8 @@
 
 Two things are decided earlier in a fresh process than in a forked one: which file `import random` finds, when the
 program's own folder has a `random.py`, and the variables that are read while TensorFlow and Keras are imported. Where a
-program meddles with either, it gets a plain start. Variables that it sets in a way that is not seen here are caught when
-it imports the package (`watch_variables`).
+program meddles with either, it gets a plain start. Variables that it sets in a way that is not seen here are caught
+when it imports the package (`watch_variables`).
 """
 
 from __future__ import annotations

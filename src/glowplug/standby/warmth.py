@@ -24,7 +24,8 @@ _FLOAT, _INT32, _INT64, _BOOL, _RESOURCE = 1, 3, 9, 10, 20
 _EVERY_TYPE = (_FLOAT, 2, _INT32, 4, 7, _INT64, _BOOL, 14, 19, _RESOURCE, 21, 22, 23)
 _NUMBERS = (_FLOAT, _INT32, _INT64)
 _PLUMBING = (
-    "_Arg", "_Retval", "_DeviceArg", "_DeviceRetval", "_EagerConst", "Identity", "Pack", "Reshape", "Fill", "StridedSlice",
+    "_Arg", "_Retval", "_DeviceArg", "_DeviceRetval", "_EagerConst", "Identity", "Pack", "Reshape", "Fill",
+    "StridedSlice",
 )  # fmt: skip
 _ARITHMETIC = (
     "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "Maximum", "Minimum", "Pow", "Sum", "Mean", "Max", "Min", "Prod",
@@ -74,7 +75,21 @@ def _products(directory: str) -> Callable[[], None] | None:
     if not found:
         return None
     number, real, array = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
-    kinds = (ctypes.c_char, ctypes.c_char, number, number, number, real, array, number, array, number, real, array, number)
+    kinds = (
+        ctypes.c_char,
+        ctypes.c_char,
+        number,
+        number,
+        number,
+        real,
+        array,
+        number,
+        array,
+        number,
+        real,
+        array,
+        number,
+    )
     multiply = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(found[_GEMM])
     size = 16
 
