@@ -29,7 +29,7 @@ class Shell:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         command = standby.command("-c", code)
-        self.process = subprocess.Popen(  # noqa: PLW1509 - there are no other threads
+        self.process = subprocess.Popen(  # noqa: PLW1509 - no other thread runs here
             command, env=standby.environment, stdin=inner, stdout=inner, stderr=inner, preexec_fn=own_the_terminal
         )
         os.close(inner)
