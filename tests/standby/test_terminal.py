@@ -29,8 +29,13 @@ class Shell:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         command = standby.command("-c", code)
-        self.process = subprocess.Popen(  # noqa: PLW1509 - no other thread runs here
-            command, env=standby.environment, stdin=inner, stdout=inner, stderr=inner, preexec_fn=own_the_terminal
+        self.process = subprocess.Popen(
+            command,
+            env=standby.environment,
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            preexec_fn=own_the_terminal,  # noqa: PLW1509 - no other thread runs here
         )
         os.close(inner)
         self.seen = ""

@@ -9,7 +9,6 @@ NAME = "standby"
 HELP = "start, look at or stop the warm standby that runs begin from"
 EXAMPLE = """
 glowplug standby start
-glowplug run --standby train.py
 glowplug standby status
 glowplug standby stop
 """

@@ -1,6 +1,6 @@
 """Does ahead of the fork what TensorFlow's first operations would do in every child. Runs in the standby.
 
-Two things make up half of the time of a first Keras layer: oneDNN writes the machine code of its matrix product, and
+Two things make up much of the time of a first Keras layer: oneDNN writes the machine code of its matrix product, and
 the pass that looks for oneDNN's kernels goes through all registered kernels once for each operation and element type.
 Both keep their result for the process and start no thread. The functions are not exported, so they are found in the
 library's symbol table and tried in a forked child first: where they are missing or behave otherwise, nothing is
