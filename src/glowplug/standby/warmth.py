@@ -1,9 +1,9 @@
 """Does ahead of the fork what TensorFlow's first operations would do in every child. Runs in the standby.
 
-Two things make up much of the time of a first Keras layer: oneDNN writes the machine code of its matrix product, and
-the pass that looks for oneDNN's kernels goes through all registered kernels once for each operation and element type.
-Both keep their result for the process and start no thread. The functions are not exported, so they are found in the
-library's symbol table and tried in a forked child first: where they are missing or behave otherwise, nothing is
+The first graph registers all operations. oneDNN writes the machine code of its matrix product when it is first needed,
+and the pass that looks for oneDNN's kernels goes through all registered kernels once for each operation and element
+type. All keep their result for the process and start no thread. The last two are not exported, so they are found in
+the library's symbol table and tried in a forked child first: where they are missing or behave otherwise, nothing is
 warmed, and children are that much slower.
 """
 
@@ -40,7 +40,8 @@ _FLOATING = (
     "FusedBatchNormV3", "SquaredDifference", "StatelessRandomUniformV2", "StatelessTruncatedNormalV2",
     "StatelessRandomNormalV2", "RandomStandardNormal", "RandomUniform", "TruncatedNormal", "AddN", "L2Loss",
     "SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits", "_MklMatMul", "_MklEinsum",
-    "_MklBatchMatMulV2", "_MklNativeConv2D", "_MklNativeFusedBatchNormV3", "_MklNativeRelu", "_MklNativeMaxPool",
+    "_MklBatchMatMulV2", "_FusedConv2D", "_FusedMatMul", "_FusedDepthwiseConv2dNative", "_FusedBatchNormEx",
+    "_MklNative_FusedConv2D", "_MklNative_FusedMatMul", "_MklNativeConv2D", "_MklNativeFusedBatchNormV3", "_MklNativeRelu", "_MklNativeMaxPool",
 )  # fmt: skip
 _EITHER_PREFIX = ("MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum", "Transpose")
 
@@ -56,7 +57,7 @@ def warm() -> None:
     directory = _directory()
     if directory is None:
         return
-    for function in (_products(directory), _kernel_searches(directory)):
+    for function in (_operations(directory), _products(directory), _kernel_searches(directory)):
         if function is not None and _harmless(function):
             function()
 
@@ -68,6 +69,14 @@ def _directory() -> str | None:
     from glowplug.runtime import library
 
     return str(library.find_directory()) if library.is_open() else None
+
+
+def _operations(directory: str) -> Callable[[], None] | None:
+    """Return a function that has TensorFlow register its operations, as the first graph would."""
+    library = ctypes.CDLL(os.path.join(directory, "libtensorflow_cc.so.2"))
+    library.TF_GetAllOpList.restype, library.TF_GetAllOpList.argtypes = ctypes.c_void_p, []
+    library.TF_DeleteBuffer.restype, library.TF_DeleteBuffer.argtypes = None, [ctypes.c_void_p]
+    return lambda: library.TF_DeleteBuffer(library.TF_GetAllOpList())
 
 
 def _products(directory: str) -> Callable[[], None] | None:
