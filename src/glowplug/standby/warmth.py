@@ -41,7 +41,8 @@ _FLOATING = (
     "StatelessRandomNormalV2", "RandomStandardNormal", "RandomUniform", "TruncatedNormal", "AddN", "L2Loss",
     "SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits", "_MklMatMul", "_MklEinsum",
     "_MklBatchMatMulV2", "_FusedConv2D", "_FusedMatMul", "_FusedDepthwiseConv2dNative", "_FusedBatchNormEx",
-    "_MklNative_FusedConv2D", "_MklNative_FusedMatMul", "_MklNativeConv2D", "_MklNativeFusedBatchNormV3", "_MklNativeRelu", "_MklNativeMaxPool",
+    "_MklNative_FusedConv2D", "_MklNative_FusedMatMul", "_MklNativeConv2D",
+    "_MklNativeFusedBatchNormV3", "_MklNativeRelu", "_MklNativeMaxPool",
 )  # fmt: skip
 _EITHER_PREFIX = ("MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum", "Transpose")
 
