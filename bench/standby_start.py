@@ -31,7 +31,7 @@ RUN = ["-m", "glowplug", "run", "--standby"]
 
 def first_lines(side: str) -> int:
     """Return the nanoseconds from before the process was made to the line after the layer's result."""
-    command = [*(RUN if side == "standby" else []), SCRIPTS / "layer.py"]
+    command = [*(RUN if side == "standby" else []), SCRIPTS / "first_layer.py"]
     began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     return int(machine.run_quietly(command)) - began
 

@@ -116,6 +116,10 @@ print(os.environ.get("OPENBLAS_NUM_THREADS"), before)
     assert len(standby.pids()) == 1
 
 
+def test_the_garbage_collector_is_on(standby):
+    assert standby.run("-c", "import gc; print(gc.isenabled())").stdout == "True\n"
+
+
 def test_exit_handlers_run_and_open_files_are_written(standby, tmp_path):
     script = standby.script("import atexit; f = open('left.txt', 'w'); f.write('kept'); atexit.register(print, 'bye')")
     assert standby.run(script).stdout == "bye\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import os
 import sys
 import termios
@@ -62,6 +63,7 @@ def leave(code: int) -> NoReturn:
 
 def _become(child: Child) -> None:
     request = child.request
+    gc.enable()  # it was off while the standby imported
     os.setsid()
     _arrange_descriptors(child)
     if request["terminal"]:

@@ -13,6 +13,20 @@ from . import key
 from .parking import Garage, park
 
 
+# Ours, that every child needs: by name, since some belong to layers above this one.
+_COMPANIONS = (
+    "runpy",
+    "termios",
+    "glowplug.standby.pools",
+    "glowplug.standby.program",
+    "glowplug.standby.vetting",
+    "glowplug.imports.program",
+    "glowplug.imports.start",
+    "glowplug.imports.watch",
+)
+_TRAINING = ("glowplug.train.switch",)
+
+
 def thread_count() -> int:
     """Return how many threads the kernel sees in this process."""
     return len(os.listdir("/proc/self/task"))
@@ -43,6 +57,11 @@ def import_all(kind: str, preload: tuple[str, ...]) -> Garage | None:
         roots[name] = [each for each in sys.modules if each not in at_first]
         assert_one_thread()
     _warm(kind)
+    if kind == "python":
+        for name in (*_COMPANIONS, *(_TRAINING if {"tensorflow", "keras"} <= set(preload) else ())):
+            import_module(name)
+        if preload:
+            roots[preload[-1]] = [each for each in sys.modules if each not in at_first]
     for name, value in before.items():
         if value is None:
             del os.environ[name]
