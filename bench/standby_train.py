@@ -1,4 +1,4 @@
-"""The second run of a training script to the end of its first step: stock Python against a standby with the trace cache.
+"""The second run of a training script to the end of step one: stock Python against a standby with the trace cache.
 
     standby_train.py encoder|resnet50 ... [--rounds 3] [--train SCRIPT]
 

@@ -67,6 +67,11 @@ class Standby:
         return [one["pid"] for one in json.loads(self.glowplug("standby", "status", "--json").stdout)["standbys"]]
 
 
+@pytest.fixture(scope="session")
+def make_standby() -> type[Standby]:
+    return Standby
+
+
 @pytest.fixture
 def standby(tmp_path: Path) -> Iterator[Standby]:
     with tempfile.TemporaryDirectory(prefix="standby-") as directory:

@@ -8,18 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Standby
-
 pytestmark = pytest.mark.tensorflow
 
 PRELOAD = "tensorflow,keras"
 
 
 @pytest.fixture(scope="module")
-def warm(tmp_path_factory):
+def warm(make_standby, tmp_path_factory):
     with tempfile.TemporaryDirectory(prefix="standby-") as directory:
         Path(directory).chmod(0o700)
-        found = Standby(Path(directory), tmp_path_factory.mktemp("scripts"))
+        found = make_standby(Path(directory), tmp_path_factory.mktemp("scripts"))
         yield lambda *words, **options: found.run(*words, preload=PRELOAD, timeout=120, **options)
         (one,) = json.loads(found.glowplug("standby", "status", "--json").stdout)["standbys"]
         assert (one["threads"], one["runs"]) == (1, [])

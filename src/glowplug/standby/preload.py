@@ -12,7 +12,6 @@ from glowplug.core.errors import StandbyError
 from . import key
 from .parking import Garage, park
 
-
 # Ours, that every child needs: by name, since some belong to layers above this one.
 _COMPANIONS = (
     "runpy",
