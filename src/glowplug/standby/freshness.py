@@ -62,7 +62,7 @@ class Freshness:
         return hiding(path, self._names)
 
 
-def hiding(directory: str | int, names: Iterable[str]) -> set[str]:
+def hiding(directory: str, names: Iterable[str]) -> set[str]:
     """Return the top-level modules of `names` that a file or package in `directory` would be found before."""
     try:
         entries = os.listdir(directory)
@@ -72,8 +72,15 @@ def hiding(directory: str | int, names: Iterable[str]) -> set[str]:
     return {
         entry.partition(".")[0]
         for entry in entries
-        if entry.partition(".")[0] in wanted and ("." not in entry or entry.endswith((".py", ".pyc", ".so")))
+        if entry.partition(".")[0] in wanted and _is_module(directory, entry)
     }
+
+
+def _is_module(directory: str, entry: str) -> bool:
+    """Tell whether the import system would stop at this entry; it passes by folders without an __init__.py."""
+    if "." in entry:
+        return entry.endswith((".py", ".pyc", ".so"))
+    return os.path.isfile(os.path.join(directory, entry, "__init__.py"))
 
 
 def _source(module: ModuleType) -> str | None:

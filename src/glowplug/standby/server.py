@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from glowplug.core.errors import GlowplugError, StandbyError
@@ -38,11 +39,19 @@ class _Run:
 class Server:
     """Accepts, forks, reaps."""
 
-    def __init__(self, listener: wire.Socket, components: dict[str, str], idle_s: float, fresh: Freshness) -> None:
+    def __init__(
+        self,
+        listener: wire.Socket,
+        components: dict[str, str],
+        idle_s: float,
+        fresh: Freshness,
+        replace: Callable[[], None],
+    ) -> None:
         self._listener: wire.Socket | None = listener
         self._components = components
         self._idle_s = idle_s
         self._fresh = fresh
+        self._replace = replace
         self._waiting: dict[int, tuple[wire.Socket, float]] = {}
         self._runs: dict[int, _Run] = {}
         self._served = 0
@@ -148,6 +157,7 @@ class Server:
         self._stale = self._fresh.problem()
         if self._stale:
             self.close_listener()
+            self._replace()
             raise StandbyError("the standby reloads", seen=self._stale)
         preload.assert_one_thread()
         sys.stdout.flush()
@@ -274,11 +284,18 @@ def main(settings: dict[str, Any]) -> int:
         preload.freeze()
     except Exception as error:  # the process boundary: whoever started this reads it
         return _report(settings, f"{type(error).__name__}: {error}")
-    server = Server(listener, components, float(settings["idle_s"]), fresh)
+
+    def replace() -> None:
+        from .launch import launch
+
+        fcntl.flock(lock, fcntl.LOCK_UN)  # the next one may begin while runs of this one go on
+        launch(kind, names, idle_s=settings["idle_s"], wait=False)
+
+    server = Server(listener, components, float(settings["idle_s"]), fresh, replace)
     _report(settings, "")
     forked = server.serve()
     if forked is None:
-        return _end(settings, server, directory, name, lock)
+        return _end(server, directory, name)
     os.close(lock)
     os.close(directory)
     children.leave(children.run(forked, garage))
@@ -308,13 +325,8 @@ def _report(settings: dict[str, Any], problem: str) -> int:
     return 1 if problem else 0
 
 
-def _end(settings: dict[str, Any], server: Server, directory: int, name: str, lock: int) -> int:
-    if server.stale:
-        from .launch import launch
-
-        os.close(lock)
-        launch(settings["kind"], tuple(settings["preload"]), idle_s=settings["idle_s"], wait=False)
-    else:
+def _end(server: Server, directory: int, name: str) -> int:
+    if not server.stale:  # else the socket is the next one's
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{name}.sock", dir_fd=directory)
     os._exit(0)  # nothing to clean up, and taking thousands of modules apart would take half a second

@@ -45,10 +45,10 @@ _MOST_BYTES = 4 << 20
 def objection(kind: str, name: str, garage: Garage) -> str | None:
     """Return why this program needs a plain start, or None."""
     watch_variables(garage)
+    if kind == "script" and not os.path.isfile(name):
+        return "only a file of Python code runs through a standby"
     folder = os.path.dirname(os.path.realpath(name)) if kind == "script" else os.getcwd()
-    if os.path.isdir(name) or (kind == "script" and not os.path.isfile(name)):
-        return None if kind != "script" else "only a file of Python code runs through a standby"
-    hidden = hiding(folder, garage.packages() | set(sys.modules)) - {_stem(name)}
+    hidden = hiding(folder, garage.packages() | set(sys.modules)) - {"glowplug"}
     if hidden:
         return f"{', '.join(sorted(hidden))} in the program's folder would be found before what the standby imported"
     variables = _variables(kind, name)
@@ -91,10 +91,6 @@ def _variables(kind: str, name: str) -> list[str]:
         return []
     found = {match.group(1).decode("ascii") for match in _VARIABLE.finditer(source)}
     return sorted(one for one in found if one.startswith(key.PREFIXES) and one not in _IGNORED)
-
-
-def _stem(name: str) -> str:
-    return os.path.basename(name).partition(".")[0]
 
 
 def _set_log_level(value: str) -> None:
