@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from .core.errors import GlowplugError
     from .loader.model import Model
     from .loader.open import load, load_async
+    from .loader.remote import RemoteModel
     from .probe.run import profile
+    from .standby.spawning import spawn
 
 _HOMES = {
     "GlowplugError": ".core.errors",
@@ -22,10 +24,12 @@ _HOMES = {
     "load_async": ".loader.open",
     "pack": ".convert.pack",
     "profile": ".probe.run",
+    "RemoteModel": ".loader.remote",
+    "spawn": ".standby.spawning",
     "__version__": ".core.version",
 }
 
-__all__ = ["GlowplugError", "Model", "load", "load_async", "pack", "profile", "__version__"]
+__all__ = ["GlowplugError", "Model", "load", "load_async", "pack", "profile", "RemoteModel", "spawn", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -24,6 +24,7 @@
     │   ├── ProfileDamagedError
     │   └── NewerSchemaError
     ├── StorageError ............. 4
+    ├── StandbyError ............. 5  the warm fork server
     └── RuntimeFailure ........... 5  TensorFlow's C library
         ├── LibraryNotFoundError
         ├── LibraryVersionError
@@ -184,6 +185,12 @@ class StorageError(GlowplugError):
     """A file or object could not be read, written or fetched."""
 
     exit_code = 4
+
+
+class StandbyError(GlowplugError):
+    """A standby cannot be started, reached or trusted, or one of its children is gone."""
+
+    exit_code = 5
 
 
 class RuntimeFailure(GlowplugError):  # noqa: N818 - `RuntimeError` is taken

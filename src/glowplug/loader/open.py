@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from glowplug.bundle.reader import Bundle, open_bundle
 from glowplug.core.errors import UnsupportedModelError, UsageError
@@ -23,15 +25,38 @@ def load(
     intra_op_threads: int = 0,
     inter_op_threads: int = 0,
     progress: Progress | None = None,
+    standby: bool = False,
 ) -> Model:
     """Load a bundle.
 
     `trust` allows bundles with the `savedmodel` engine that somebody else packed; that equals running a program.
     `verify` reads and checks every byte first. `op_libraries` names installed packages of custom operations. Thread
     counts of zero are TensorFlow's own choice; the first model of a process decides them. `progress` is told the name
-    of each stage.
+    of each stage. With `standby` the model is hosted by a child of a native standby, which is started where there is
+    none; if that cannot be, it is loaded here, and `info.notes` says why.
     """
     tell = progress or (lambda stage: None)
+    if standby:
+        from glowplug.core.errors import StandbyError
+
+        from .remote import load_remotely
+
+        wishes: dict[str, Any] = {
+            "trust": trust,
+            "verify": verify,
+            "op_libraries": list(op_libraries),
+            "intra_op_threads": intra_op_threads,
+            "inter_op_threads": inter_op_threads,
+        }
+        tell("start")
+        try:
+            remote = load_remotely(path, wishes)
+        except StandbyError as error:
+            local = load(path, progress=progress, **wishes)
+            local.info = replace(local.info, notes=(*local.info.notes, f"loaded in this process: {error}"))
+            return local
+        tell("ready")
+        return remote
     if min(intra_op_threads, inter_op_threads) < 0:
         raise UsageError("a thread count cannot be negative", seen=min(intra_op_threads, inter_op_threads))
     directory = Path(path)

@@ -1,0 +1,101 @@
+"""Imports what children shall find ready, and proves that this started no thread. Runs in the standby."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from importlib import import_module
+
+from glowplug.core.errors import StandbyError
+
+from . import key
+from .parking import Garage, park
+
+# Ours, that every child needs: by name, since some belong to layers above this one.
+_COMPANIONS = (
+    "runpy",
+    "termios",
+    "glowplug.standby.pools",
+    "glowplug.standby.program",
+    "glowplug.standby.vetting",
+    "glowplug.imports.program",
+    "glowplug.imports.start",
+    "glowplug.imports.watch",
+)
+_TRAINING = ("glowplug.train.switch",)
+
+
+def thread_count() -> int:
+    """Return how many threads the kernel sees in this process."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def assert_one_thread() -> None:
+    """Raise `StandbyError` if a fork now would lose threads, and the locks they hold."""
+    count = thread_count()
+    if count != 1:
+        raise StandbyError(
+            "a standby must not fork with more than one thread",
+            seen=f"{count} threads: {', '.join(_thread_names())}",
+            remedy="leave the package that starts threads out of the preload list",
+        )
+
+
+def import_all(kind: str, preload: tuple[str, ...]) -> Garage | None:
+    """Import the list in order, warm what is safe, and leave one thread and frozen memory."""
+    before = dict.fromkeys(key.THREAD_COUNTS)
+    for name in before:
+        before[name] = os.environ.get(name)
+        os.environ[name] = "1"  # OpenBLAS starts its pool while numpy is imported
+    gc.disable()
+    roots: dict[str, list[str]] = {}
+    at_first = set(sys.modules)
+    for name in preload:
+        import_module(name)
+        roots[name] = [each for each in sys.modules if each not in at_first]
+        assert_one_thread()
+    _warm(kind)
+    if kind == "python":
+        for name in (*_COMPANIONS, *(_TRAINING if {"tensorflow", "keras"} <= set(preload) else ())):
+            import_module(name)
+        if preload:
+            roots[preload[-1]] = [each for each in sys.modules if each not in at_first]
+    for name, value in before.items():
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value
+    assert_one_thread()
+    return park(roots, _stays) if kind == "python" else None
+
+
+def freeze() -> None:
+    """Move everything out of the collector's sight, so that a child's collection does not copy the heap."""
+    gc.collect()
+    gc.freeze()
+
+
+def _warm(kind: str) -> None:
+    if kind == "native":
+        from glowplug.runtime.library import open_library
+
+        open_library()
+    if kind == "native" or "tensorflow" in sys.modules:
+        from .warmth import warm
+
+        warm()
+
+
+def _stays(name: str) -> bool:
+    """Tell which modules stay visible: the standard library's are not worth hiding, ours are in use."""
+    top = name.partition(".")[0]
+    return top in sys.stdlib_module_names or top == "glowplug" or top.startswith("__")
+
+
+def _thread_names() -> list[str]:
+    found = []
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/comm", encoding="utf-8", errors="replace") as stream:
+            found.append(stream.read().strip())
+    return found

@@ -1,0 +1,130 @@
+"""A terminal for the child: the client owns a pty, and the user's terminal only carries bytes to and from it.
+
+A process of another session cannot have the user's terminal as its own, so without this Ctrl-C, Ctrl-Z, `/dev/tty` and
+the window's size would not reach the program. Runs in the client.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import termios
+from types import TracebackType
+from typing import Any
+
+from . import client
+
+_CHUNK = 65536
+
+
+class Terminal:
+    """The pty. `covered` are the standard descriptors that are terminals; the child has the `inner` end there."""
+
+    def __init__(self, covered: list[int]) -> None:
+        self.covered = covered
+        self._real = covered[0]
+        self._output = next((number for number in covered if number), 0)
+        self._reads = 0 in covered
+        self._settings = termios.tcgetattr(self._real)
+        self._outer, self.inner = os.openpty()
+        os.set_blocking(self._outer, False)
+        termios.tcsetattr(self.inner, termios.TCSANOW, self._settings)
+        self.resize()
+        self._raw = False
+        self._unsent = b""
+
+    def __enter__(self) -> Terminal:
+        os.close(self.inner)  # so that the pty ends with its last user
+        self.inner = -1
+        self.enter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.restore()
+
+    def close(self) -> None:
+        """Give both ends up."""
+        for descriptor in (self.inner, self._outer):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.inner = self._outer = -1
+
+    def enter(self) -> None:
+        """Make the user's terminal pass every byte on, if this process is in the foreground."""
+        if self._raw or not self._reads or os.tcgetpgrp(self._real) != os.getpgrp():
+            return
+        raw = termios.tcgetattr(self._real)
+        raw[0] &= ~(termios.BRKINT | termios.ICRNL | termios.INPCK | termios.ISTRIP | termios.IXON | termios.INLCR)
+        raw[1] &= ~termios.OPOST
+        raw[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
+        raw[6] = list(raw[6])
+        raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
+        termios.tcsetattr(self._real, termios.TCSADRAIN, raw)
+        self._raw = True
+        self.resize()
+
+    def restore(self) -> None:
+        """Give the user's terminal its own settings back."""
+        if self._raw:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self._real, termios.TCSADRAIN, self._settings)
+            self._raw = False
+
+    def resize(self) -> None:
+        """Give the pty the window's size; the kernel tells the program."""
+        with contextlib.suppress(OSError):
+            size = fcntl.ioctl(self._real, termios.TIOCGWINSZ, bytes(8))
+            fcntl.ioctl(self._outer, termios.TIOCSWINSZ, size)
+
+    def register(self, poll: Any) -> None:
+        """Watch both sides."""
+        poll.register(self._outer, select.POLLIN)
+        if self._reads:
+            poll.register(self._real, select.POLLIN)
+
+    def handle(self, descriptor: int, events: int, begun: client.Begun, poll: Any) -> None:
+        """Move what is there."""
+        if descriptor == self._outer:
+            if events & select.POLLOUT:
+                self._send(b"", poll)
+            if events & (select.POLLIN | select.POLLHUP) and not self._show():
+                poll.unregister(self._outer)
+        elif events & select.POLLIN and self._raw:
+            self._pass_on(os.read(descriptor, _CHUNK), begun, poll)
+        elif events & (select.POLLHUP | select.POLLERR):
+            poll.unregister(descriptor)
+
+    def drain(self) -> None:
+        """Show what the program has written."""
+        while self._show():
+            pass
+
+    def _pass_on(self, data: bytes, begun: client.Begun, poll: Any) -> None:
+        settings = termios.tcgetattr(self._outer)
+        suspend = settings[6][termios.VSUSP]
+        if settings[3] & termios.ISIG and suspend != b"\0" and suspend in data:
+            before, _, after = data.partition(suspend)
+            self._send(before, poll)
+            client.suspend(begun.pid, os.tcgetpgrp(self._outer))
+            data = after
+        self._send(data, poll)
+
+    def _send(self, data: bytes, poll: Any) -> None:
+        """Give the program what was typed; what its terminal cannot take yet waits."""
+        self._unsent += data
+        with contextlib.suppress(BlockingIOError):
+            self._unsent = self._unsent[os.write(self._outer, self._unsent) :] if self._unsent else b""
+        poll.modify(self._outer, select.POLLIN | (select.POLLOUT if self._unsent else 0))
+
+    def _show(self) -> bool:
+        try:
+            data = memoryview(os.read(self._outer, _CHUNK))
+        except (BlockingIOError, OSError):
+            return False  # nothing more for now, or (EIO) nobody has the other end open
+        while data:
+            data = data[os.write(self._output, data) :]
+        return True

@@ -1,0 +1,130 @@
+"""A model in another process answers as one in this process does."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import glowplug
+from glowplug.core.errors import (
+    ClosedError,
+    InputError,
+    MissingFileError,
+    NotABundleError,
+    StandbyError,
+    TensorFlowError,
+)
+from glowplug.loader import channel
+from glowplug.standby import control
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(scope="module")
+def standby_directory():
+    with tempfile.TemporaryDirectory(prefix="standby-") as directory:
+        Path(directory).chmod(0o700)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GLOWPLUG_STANDBY_DIR", directory)
+            yield directory
+            for name in control.names():
+                control.stop(name)
+
+
+@pytest.mark.parametrize("name", ["two_in_two_out", "string_lookup"])
+def test_answers_are_the_same(standby_directory, bundle, name):
+    path = bundle(name)
+    with glowplug.load(path) as here, glowplug.load(path, standby=True) as there:
+        assert isinstance(there, glowplug.RemoteModel)
+        assert there.pid != os.getpid()
+        assert (there.signatures, there.engine) == (here.signatures, here.engine)
+        mine, theirs = _call(here), _call(there)
+        for one, other in zip(mine, theirs, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_errors_are_the_same(standby_directory, bundle, tmp_path):
+    with pytest.raises(NotABundleError):
+        glowplug.load(tmp_path, standby=True)
+    model = glowplug.load(bundle("two_in_two_out"), standby=True)
+    with pytest.raises(InputError, match="input names"):
+        model({"no": 1})
+    with pytest.raises(InputError, match="no such signature"):
+        model.signature("other")
+    model.close()
+    model.close()
+    with pytest.raises(ClosedError):
+        _call(model)
+
+
+def test_a_host_that_dies_is_an_error_and_the_next_load_works(standby_directory, bundle):
+    model = glowplug.load(bundle("two_in_two_out"), standby=True)
+    process = os.pidfd_open(model.pid)
+    os.kill(model.pid, signal.SIGKILL)
+    assert select.select([process], [], [], 20)[0]
+    os.close(process)
+    with pytest.raises(StandbyError, match="is gone"):
+        _call(model)
+    model.close()
+    with glowplug.load(bundle("two_in_two_out"), standby=True) as again:
+        _call(again)
+
+
+def test_the_host_ends_with_its_owner(standby_directory, bundle):
+    model = glowplug.load(bundle("two_in_two_out"), standby=True)
+    process = os.pidfd_open(model.pid)
+    model.close()
+    assert select.select([process], [], [], 20)[0]
+    os.close(process)
+
+
+def test_a_standby_that_cannot_be_means_a_model_in_this_process(bundle, tmp_path, monkeypatch):
+    monkeypatch.setenv("GLOWPLUG_STANDBY_DIR", str(tmp_path))
+    tmp_path.chmod(0o755)
+    with glowplug.load(bundle("two_in_two_out"), standby=True) as model:
+        assert not isinstance(model, glowplug.RemoteModel)
+        assert "open to others" in model.info.notes[-1]
+        _call(model)
+
+
+def test_arrays_of_every_kind_survive_the_shared_memory():
+    arena = channel.Arena(os.memfd_create("test"))
+    arrays = [
+        np.arange(6, dtype="int64").reshape(2, 3)[:, ::-1],
+        np.array(True),
+        np.empty((0, 4), "float32"),
+        np.array([[b"a", "b"], [b"", b"\xff"]], object),
+        np.ones(100_000, "complex128"),
+    ]
+    dtypes = ["int64", "bool", "float32", "string", "complex128"]
+    for _ in range(2):
+        found = arena.get(arena.put(arrays, dtypes), copy=True)
+        assert [one.shape for one in found] == [one.shape for one in arrays]
+        assert found[3].tolist() == [[b"a", b"b"], [b"", b"\xff"]]
+        assert all(np.array_equal(a, b) for a, b in zip(found, arrays, strict=True) if a.dtype != object)
+    arena.close()
+
+
+def test_errors_survive_the_way():
+    for error in (MissingFileError("a", seen=Path("b"), remedy="c"), TensorFlowError("t", code="ABORTED")):
+        rebuilt = channel.rebuild_error(channel.describe_error(error))
+        assert (type(rebuilt), str(rebuilt)) == (type(error), str(error))
+    assert rebuilt.code == "ABORTED"
+
+
+def _call(model):
+    """Call the model with an input that fits, and return its outputs in order."""
+    inputs = {}
+    for name, port in model.signatures["serving_default"].inputs.items():
+        shape = [size or 2 for size in port.spec.shape]
+        inputs[name] = (
+            np.full(shape, b"one", object) if port.spec.dtype == "string" else np.ones(shape, port.spec.dtype)
+        )
+    answer = model(inputs)
+    return list(answer.values()) if isinstance(answer, dict) else [answer]

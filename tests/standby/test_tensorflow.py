@@ -1,0 +1,75 @@
+"""TensorFlow and Keras through a standby: the real preload list, in a few tests since it takes seconds to start."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+PRELOAD = "tensorflow,keras"
+
+
+@pytest.fixture(scope="module")
+def warm(make_standby, tmp_path_factory):
+    with tempfile.TemporaryDirectory(prefix="standby-") as directory:
+        Path(directory).chmod(0o700)
+        found = make_standby(Path(directory), tmp_path_factory.mktemp("scripts"))
+        yield lambda *words, **options: found.run(*words, preload=PRELOAD, timeout=120, **options)
+        (one,) = json.loads(found.glowplug("standby", "status", "--json").stdout)["standbys"]
+        assert (one["threads"], one["runs"]) == (1, [])
+        found.glowplug("standby", "stop")
+
+
+def test_a_layer_answers_and_children_draw_different_weights(warm):
+    code = """
+import sys
+assert not {'tensorflow', 'keras', 'numpy', 'absl'} & set(sys.modules)
+import keras, tensorflow as tf
+print(keras.layers.Dense(4)(keras.ops.ones((2, 3))).shape)
+print(tf.random.normal([]).numpy(), keras.random.normal([]).numpy())
+"""
+    first, second = (warm("-c", code) for _ in range(2))
+    assert first.stdout.startswith("(2, 4)\n"), first.stderr
+    assert not set(first.stdout.split()[2:]) & set(second.stdout.split()[2:])
+
+
+def test_devices_and_threads_can_still_be_chosen(warm):
+    code = """
+import tensorflow as tf
+tf.config.threading.set_intra_op_parallelism_threads(1)
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices('CPU')[0],
+    [tf.config.LogicalDeviceConfiguration()] * 2)
+print(len(tf.config.list_logical_devices('CPU')), float(tf.reduce_sum(tf.ones([3, 3]) @ tf.ones([3, 3]))))
+"""
+    done = warm("-c", code)
+    assert done.stdout == "2 27.0\n", done.stderr
+
+
+def test_training_works_and_a_model_can_be_saved(warm, tmp_path):
+    code = """
+import keras, numpy as np
+keras.utils.set_random_seed(1)
+model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(3, activation='relu'), keras.layers.Dense(1)])
+model.compile('sgd', 'mse')
+history = model.fit(np.ones((8, 4)), np.ones((8, 1)), epochs=2, verbose=0).history['loss']
+model.save('m.keras')
+print(history == sorted(history, reverse=True), keras.models.load_model('m.keras').count_params())
+"""
+    done = warm("-c", code, cwd=tmp_path)
+    assert done.stdout == "True 19\n", done.stderr
+
+
+def test_a_variable_that_was_set_behind_our_back_is_an_error_and_not_a_wrong_backend(warm):
+    code = "import os; name = '_'.join(['KERAS', 'BACKEND']); os.environ[name] = 'jax'; import keras"
+    done = warm("-c", code)
+    assert done.returncode == 1
+    assert "the program changed variables that the standby has read already: KERAS_BACKEND" in done.stderr
+
+
+def test_the_log_level_may_still_be_set(warm):
+    code = "import os; os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'; import tensorflow; print('good')"
+    assert warm("-c", code).stdout == "good\n"
