@@ -1,8 +1,8 @@
 """JSON values to arrays and back, as TensorFlow Serving's REST API writes tensors.
 
-Nested lists are dense tensors, `{"b64": "..."}` is a string of bytes, `NaN`, `Infinity` and `-Infinity` stand bare as in
-JavaScript. An output that ends in `_bytes` is written in base64; so are bytes of any other output that are not UTF-8,
-which has no other valid form in JSON.
+Nested lists are dense tensors, `{"b64": "..."}` is a string of bytes, `NaN`, `Infinity` and `-Infinity` stand bare,
+as in JavaScript. An output that ends in `_bytes` is written in base64; so are bytes of any other output that are not
+UTF-8, which has no other valid form in JSON.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def to_json(array: NDArray[Any], name: str) -> Any:
         return _nested(array.tolist(), _base64 if name.endswith(_BYTES_SUFFIX) else _text)
     if kind == "c":
         raise RequestError("Failed to write JSON value for tensor type", seen=f"{array.dtype} of output {name!r}")
-    if kind == "V" or array.dtype.itemsize < 4 and kind == "f":
+    if kind == "V" or (array.dtype.itemsize < 4 and kind == "f"):
         array = array.astype(np.float32)
     if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
         return array.astype(str).astype(np.float64).tolist()  # by way of text: the digits of a float32 and no more
