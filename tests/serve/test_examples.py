@@ -65,7 +65,7 @@ def test_what_a_signature_does_follows_from_its_names():
     assert inference.method_name(signature(["scores"])) == "tensorflow/serving/classify"
     assert inference.method_name(signature(["outputs"])) == "tensorflow/serving/regress"
     assert inference.method_name(signature(["y"])) == "tensorflow/serving/predict"
-    with pytest.raises(RequestError, match="'s' cannot classify.*outputs are y"):
+    with pytest.raises(RequestError, match=r"'s' cannot classify.*outputs are y"):
         inference.check_signature("classify", "s", signature(["y"]))
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -111,7 +113,5 @@ def test_any_bytes_decode_or_are_refused(data):
         made = message("tensorflow.TensorProto").FromString(data)
     except DecodeError:
         return
-    try:
-        decode(made, "x", Limits(tensor_bytes=1 << 16))
-    except RequestError as error:
-        assert "'x'" in str(error)
+    with contextlib.suppress(RequestError):
+        assert decode(made, "x", Limits(tensor_bytes=1 << 16)).nbytes <= 1 << 19

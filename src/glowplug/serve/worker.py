@@ -11,13 +11,16 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from glowplug.core.clock import now_ns
 from glowplug.core.errors import GlowplugError, TensorFlowError
+from glowplug.core.manifest import Signature
 from glowplug.loader.engine import Engine, Options
 
 from . import frames, priority, warmup
@@ -122,7 +125,8 @@ def _answer(engine: Engine, number: int, head: bytes, payload: memoryview) -> li
         results = engine.run(name, [inputs[key] for key in signature.inputs])
     except TensorFlowError as error:
         code = error.code if error.code in _CALLERS_FAULT else "INTERNAL"
-        return frames.pack(frames.FAILURE, number, {"error": _public(error), "code": code})
+        text = _public(error) + _misfits(signature, inputs) if code != "INTERNAL" else _public(error)
+        return frames.pack(frames.FAILURE, number, {"error": text, "code": code})
     except GlowplugError as error:
         return frames.pack(frames.FAILURE, number, {"error": str(error), "code": "INVALID_ARGUMENT"})
     except MemoryError:
@@ -133,6 +137,22 @@ def _answer(engine: Engine, number: int, head: bytes, payload: memoryview) -> li
         return frames.pack(frames.FAILURE, number, {"error": problem, "code": "INTERNAL"})
     every = dict(zip(signature.outputs, results, strict=True))
     return frames.pack(frames.ANSWER, number, now_ns() - began, {key: every[key] for key in outputs})
+
+
+def _misfits(signature: Signature, inputs: Mapping[str, NDArray[Any]]) -> str:
+    """Name the inputs whose shape is not the declared one: most likely the reason why TensorFlow refused."""
+    found = [
+        f"input {name!r} must be {port.spec}, got {port.spec.dtype}{list(inputs[name].shape)}"
+        for name, port in signature.inputs.items()
+        if not _fits(port.spec.shape, inputs[name].shape)
+    ]
+    return f" ({'; '.join(found)})" if found else ""
+
+
+def _fits(declared: tuple[int | None, ...] | None, shape: tuple[int, ...]) -> bool:
+    if declared is None:
+        return True
+    return len(declared) == len(shape) and all(d in (None, s) for d, s in zip(declared, shape, strict=True))
 
 
 def _public(error: TensorFlowError) -> str:
@@ -159,12 +179,3 @@ def run_and_exit(channel: socket.socket, spec: WorkerSpec) -> None:
     finally:
         sys.stderr.flush()
         os._exit(code)
-
-
-def describe(document: dict[str, Any]) -> str:
-    """Return in one line what warm-up a worker ran."""
-    calls = document["warmup"]
-    good = [call for call in calls if not call["error"]]
-    if not good:
-        return "no warm-up call succeeded" if calls else "no warm-up call"
-    return f"{len(good)} of {len(calls)} warm-up calls, first {good[0]['first_ns'] // 1000} us"
