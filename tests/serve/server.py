@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,10 @@ class Server:
             env={**os.environ, **(environment or {})},
         )
         self.events: list[dict[str, Any]] = []
-        self._pending = b""
+        self.other_output = b""
+        self._changed, self._ended = threading.Condition(), False
+        self._reader = threading.Thread(target=self._read_log, daemon=True)
+        self._reader.start()
         if wait:
             self.wait_ready()
 
@@ -55,6 +58,7 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 raise
+        self._reader.join()
         for stream in (self.process.stdout, self.process.stderr):
             stream.close()
 
@@ -64,26 +68,37 @@ class Server:
         line = self.process.stdout.readline() if readable else b""
         if not line:
             self.process.kill()
-            raise AssertionError(f"not ready: {self.process.stderr.read().decode()}")
+            self._reader.join()
+            raise AssertionError(f"not ready: {self.events} {self.other_output.decode()}")
         return json.loads(line)
+
+    def _read_log(self) -> None:
+        """Run in a thread: a pipe that nobody reads would stop the server."""
+        for line in self.process.stderr:
+            with self._changed:
+                if line.startswith(b"{"):
+                    self.events.append(json.loads(line))
+                else:
+                    self.other_output += line
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
 
     def wait_event(self, name: str, timeout: float = 120, **values: Any) -> dict[str, Any]:
         """Return the first event of that name, now or to come."""
-        deadline = time.monotonic() + timeout
-        seen = 0
-        while True:
-            for event in self.events[seen:]:
+
+        def find() -> dict[str, Any] | None:
+            for event in self.events:
                 if event["event"] == name and all(event.get(key) == value for key, value in values.items()):
                     return event
-            seen = len(self.events)
-            readable, _, _ = select.select([self.process.stderr], [], [], max(0, deadline - time.monotonic()))
-            if not readable:
-                raise AssertionError(f"no event {name!r} {values}: {self.events}")
-            data = os.read(self.process.stderr.fileno(), 1 << 16)
-            if not data:
-                raise AssertionError(f"the server ended without event {name!r}: {self.events} {self._pending!r}")
-            *lines, self._pending = (self._pending + data).split(b"\n")
-            self.events += [json.loads(line) for line in lines if line.startswith(b"{")]
+            return None
+
+        with self._changed:
+            self._changed.wait_for(lambda: find() or self._ended, timeout)
+            found = find()
+        assert found, f"no event {name!r} {values}: {self.events} {self.other_output!r}"
+        return found
 
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None

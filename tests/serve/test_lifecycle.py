@@ -214,7 +214,7 @@ def test_recorded_requests_warm_the_next_start(half_plus_two, tmp_path):
         server.post("/v1/models/half:predict", {"instances": [[1.0], [2.0], [3.0]]})
     with Server(*arguments) as server:
         calls = server.get("/v1/glowplug/status")[1]["models"]["half"]["1"]["warmup"]
-        assert {"source": "serving file", "rows": 3, "runs": 2}.items() <= calls[-1].items()
+        assert {"source": "serving file", "rows": 3, "runs": 2, "error": ""}.items() <= calls[-1].items()
 
 
 def test_a_plain_saved_model_is_served_at_once_and_packed_meanwhile(shared_models, tmp_path):

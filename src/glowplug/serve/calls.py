@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Signature
 
+from .array_types import dtype_name
+
 DEFAULT_SIGNATURE = "serving_default"
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -51,7 +53,7 @@ def check_inputs(name: str, signature: Signature, inputs: Arrays) -> None:
         )
     for key, port in signature.inputs.items():
         array, spec = inputs[key], port.spec
-        seen = "string" if array.dtype == object else str(array.dtype)
+        seen = dtype_name(array)
         if seen != spec.dtype:
             raise RequestError(f"input {key!r} must be {spec}", seen=f"got {seen}{list(array.shape)}")
 

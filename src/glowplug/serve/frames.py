@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from glowplug.runtime.tensor import numpy_dtype
 
+from .array_types import dtype_name
+
 CALL, ANSWER, FAILURE, PROGRESS, READY = range(1, 6)
 
 HEADER = struct.Struct("<IQIB")
@@ -30,8 +32,7 @@ def pack(kind: int, number: int, document: Any, tensors: Tensors | None = None) 
     described, pieces = [], list[Buffer]()
     for name, array in (tensors or {}).items():
         data = _string_bytes(array) if array.dtype == object else _element_bytes(array)
-        dtype = "string" if array.dtype == object else str(array.dtype)
-        described.append((name, dtype, array.shape, len(data)))
+        described.append((name, dtype_name(array), array.shape, len(data)))
         pieces.append(data)
     head = orjson.dumps([document, described])
     size = sum(map(len, pieces))

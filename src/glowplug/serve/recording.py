@@ -9,6 +9,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
+from .array_types import dtype_name
 from .calls import Arrays
 from .messages import serving
 from .tensor_proto import encode
@@ -49,7 +50,7 @@ class Recorder:
         request = log.predict_log.request
         request.model_spec.name, request.model_spec.signature_name = version.model, signature
         for name, array in inputs.items():
-            request.inputs[name].CopyFrom(encode(array, "string" if array.dtype == object else str(array.dtype)))
+            request.inputs[name].CopyFrom(encode(array, dtype_name(array)))
         data: bytes = log.SerializeToString()
         return data
 

@@ -35,7 +35,7 @@ _FIELDS = {
     "uint4": "int_val",
 }
 _BITS = frozenset({"bfloat16", "float16"})
-# Fields whose elements are fixed-width on the wire can be written from an array's bytes: field number, parts, part type.
+# Fields of fixed-width elements can be written from an array's bytes: the field's number, the type of one element.
 _FIXED = {
     "float32": (5, "<f4"),
     "float64": (6, "<f8"),

@@ -45,10 +45,8 @@ def main(channel: socket.socket, spec: WorkerSpec) -> int:
     except Exception as error:  # the process boundary
         traceback.print_exc()
         return _give_up(channel, f"unexpected {type(error).__name__}")
-    try:
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         _serve(channel, engine)
-    except (BrokenPipeError, ConnectionResetError):
-        pass
     return 0
 
 

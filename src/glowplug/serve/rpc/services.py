@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from glowplug.core.errors import GlowplugError, RequestError
+from glowplug.serve.array_types import dtype_name
 from glowplug.serve.limits import Limits
 from glowplug.serve.log import Log
 from glowplug.serve.manager import Manager
@@ -59,12 +61,15 @@ class Services:
         ]
 
     def _handler(self, name: str, method: Method, request: str, response: str) -> Any:
-        async def answer(message: Any, context: Any) -> Any:
+        parse = serving(request).FromString
+
+        async def answer(data: bytes, context: Any) -> Any:
             began = time.perf_counter()
             left = context.time_remaining()
             timeout = self._timeout_s if left is None or not math.isfinite(left) else min(left, self._timeout_s)
-            code, text, reply = "OK", "", None
+            code, text, reply, message = "OK", "", None, None
             try:
+                message = _parse(parse, data)
                 reply = await method(message, timeout, context.peer())
             except GlowplugError as error:
                 code, text = code_of(error), str(error)
@@ -72,7 +77,7 @@ class Services:
                 code, text = "INTERNAL", f"unexpected {type(error).__name__}"
                 self._log.event("defect", error=f"{type(error).__name__}: {error}", method=name)
             seconds = time.perf_counter() - began
-            model = message.model_spec.name if hasattr(message, "model_spec") else ""
+            model = message.model_spec.name if message is not None and hasattr(message, "model_spec") else ""
             self._metrics.request("gRPC", name, model, code, seconds)
             if self._log.access:
                 self._log.request("gRPC", name, code, seconds, _request_id(context), model=model)
@@ -81,8 +86,7 @@ class Services:
             return reply
 
         return grpc.unary_unary_rpc_method_handler(
-            answer,
-            request_deserializer=serving(request).FromString,
+            answer,  # without a deserializer it gets bytes: gRPC calls an unreadable message our fault
             response_serializer=serving(response).SerializeToString,
         )
 
@@ -95,8 +99,7 @@ class Services:
         )
         response = serving("PredictResponse")(model_spec=write_spec(version, name))
         for key, array in outputs.items():
-            dtype = "string" if array.dtype == object else str(array.dtype)
-            response.outputs[key].CopyFrom(encode(array, dtype))
+            response.outputs[key].CopyFrom(encode(array, dtype_name(array)))
         return response
 
     async def classify(self, request: Any, timeout_s: float, peer: str) -> Any:
@@ -146,6 +149,13 @@ class Services:
         response = serving("ReloadConfigResponse")()
         response.status.SetInParent()
         return response
+
+
+def _parse(parse: Callable[[bytes], Any], data: bytes) -> Any:
+    try:
+        return parse(data)
+    except DecodeError:
+        raise RequestError("Error deserializing request", seen=f"{len(data)} bytes") from None
 
 
 def _request_id(context: Any) -> str:
