@@ -62,9 +62,9 @@ def glowplug(*arguments: Any) -> Iterator[Server]:
     rest, grpc = free_port(), free_port()
     with tempfile.NamedTemporaryFile(suffix=".log", delete=False) as log:
         began = time.perf_counter()
+        ports = ["--rest-port", str(rest), "--grpc-port", str(grpc)]
         process = subprocess.Popen(
-            [sys.executable, "-m", "glowplug", "serve", *map(str, arguments)]
-            + ["--rest-port", str(rest), "--grpc-port", str(grpc), "--log-json"],
+            [sys.executable, "-m", "glowplug", "serve", *map(str, arguments), *ports, "--log-json"],
             stdout=subprocess.PIPE,
             stderr=log,
         )

@@ -25,21 +25,18 @@ def stock_answers(directory: Path, rows: int):
     model = tf.saved_model.load(str(directory))
     random = np.random.default_rng(1)
     for name, call in model.signatures.items():
+        specs = call.structured_input_signature[1]
+        if list(specs) == ["inputs"] and specs["inputs"].dtype == tf.string:
+            continue  # serialized examples, which test_rest covers
         inputs = {}
-        for key, spec in call.structured_input_signature[1].items():
-            shape = [rows if size is None else size for size in spec.shape]
+        for key, spec in specs.items():
+            shape = [rows, 1] if spec.shape.rank is None else [rows if size is None else size for size in spec.shape]
             if spec.dtype == tf.string:
-                words = random.choice([b"a", b"b", b"the", b"other"], shape)
-                inputs[key] = words.astype(object)
+                inputs[key] = random.choice([b"a", b"b", b"the", b"other"], shape).astype(object)
             elif spec.dtype == tf.bool:
                 inputs[key] = random.random(shape) > 0.5
             else:
                 inputs[key] = (random.random(shape) * 3).astype(spec.dtype.as_numpy_dtype)
-        if any(
-            array.dtype == object and set(call.structured_outputs) <= {"classes", "scores", "outputs"}
-            for array in inputs.values()
-        ):
-            continue  # serialized examples, which test_rest covers
         outputs = {key: value.numpy() for key, value in call(**{k: tf.constant(v) for k, v in inputs.items()}).items()}
         yield name, inputs, outputs
 
@@ -57,6 +54,9 @@ def check(server: Server, directory: Path, *, exact: bool) -> int:
         answer = server.call("/tensorflow.serving.PredictionService/Predict", request, "PredictResponse")
         found = {key: decode(proto, key, Limits()) for key, proto in answer.outputs.items()}
         same(found, wanted, exact)
+        compared += 1
+        if any(array.dtype.kind == "c" for array in [*inputs.values(), *wanted.values()]):
+            continue  # JSON has no form for them
         body = {"signature_name": name, "inputs": {key: plain(array) for key, array in inputs.items()}}
         status, document = server.post("/v1/models/m:predict", body)
         assert status == 200, document
@@ -64,7 +64,6 @@ def check(server: Server, directory: Path, *, exact: bool) -> int:
         for key, array in found.items():
             written = json.loads(json.dumps(plain(array)))
             assert columns[key] == written
-        compared += 1
     return compared
 
 
