@@ -93,12 +93,26 @@ def test_bundles_of_the_zoo(model, saved_model, packed):
         assert check(server, source, exact=False)
 
 
-@pytest.mark.parametrize(
-    "name", ["saved_model_half_plus_two_cpu", "saved_model_half_plus_two_tf2_cpu", "saved_model_half_plus_three"]
-)
+@pytest.mark.parametrize("name", ["saved_model_half_plus_two_cpu", "saved_model_half_plus_two_tf2_cpu"])
 @pytest.mark.parametrize("kind", ["bundle", "plain"])
 def test_the_test_models_of_tensorflow_serving(name, kind, shared_models, packed):
     source = shared_models / name / "00000123"
     served = packed(source) if kind == "bundle" else shared_models / name
     with Server(f"m={served}", "--no-pack") as server:
         assert check(server, source, exact=True)
+
+
+@pytest.mark.parametrize("kind", ["bundle", "plain"])
+def test_a_model_that_only_the_loader_of_tensorflow_1_takes(kind, shared_models, packed):
+    """`tf.saved_model.load` refuses the shapes of half_plus_three; its answers are those of a session."""
+    import tensorflow as tf
+
+    source = shared_models / "saved_model_half_plus_three" / "00000123"
+    x = np.arange(5, dtype=np.float32).reshape(-1, 1)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        loaded = tf.compat.v1.saved_model.load(session, ["serve"], str(source))
+        declared = loaded.signature_def["serving_default"]
+        wanted = session.run(declared.outputs["y"].name, {declared.inputs["x"].name: x})
+    with Server(f"m={packed(source) if kind == 'bundle' else source.parent}", "--no-pack") as server:
+        found = decode(server.predict("m", {"x": x}).outputs["y"], "y", Limits())
+    np.testing.assert_array_equal(found, wanted)
