@@ -1,6 +1,7 @@
 """Requests a second and latency under a closed loop: serve_throughput.py [MODEL] [--workers 2] [--rounds 5]
 
-REST and gRPC of `glowplug serve`, and FastAPI with Keras, with as many workers; short turns, one after the other.
+REST and gRPC of `glowplug serve`, the same with `--enable_batching`, and FastAPI with Keras, each with as many workers;
+short turns, one after the other.
 """
 
 from __future__ import annotations
@@ -29,17 +30,21 @@ def main() -> None:
         args.rounds, args.seconds = 1, 1.0
     machine.prepare()
     bundle = bundles.bundle(args.model)
-    runs: dict[str, list[dict[str, Any]]] = {"rest": [], "grpc": [], "fastapi_keras": []}
+    kinds = ("rest", "grpc", "rest_batching", "grpc_batching", "fastapi_keras")
+    runs: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
     options = ["--connections", args.connections, "--seconds", args.seconds]
     with tempfile.TemporaryDirectory() as folder:
         rest, grpc = serving.bodies(args.model, Path(folder))
         with (
             serving.glowplug(f"m={bundle}", "--instances", args.workers) as ours,
+            serving.glowplug(f"m={bundle}", "--instances", args.workers, "--enable_batching") as batching,
             serving.fastapi_keras(args.model, args.workers) as theirs,
         ):
             for _ in range(args.rounds):
                 runs["rest"].append(serving.load(ours, "rest", rest, *options))
                 runs["grpc"].append(serving.load(ours, "grpc", grpc, *options))
+                runs["rest_batching"].append(serving.load(batching, "rest", rest, *options))
+                runs["grpc_batching"].append(serving.load(batching, "grpc", grpc, *options))
                 runs["fastapi_keras"].append(serving.load(theirs, "rest", rest, *options))
                 print(
                     {side: (taken[-1]["per_second"], taken[-1]["p99_ms"]) for side, taken in runs.items()}, flush=True

@@ -79,6 +79,7 @@ def test_health_readiness_and_metrics(server):
     assert 'glowplug_serve_version_state{model_name="half",version="1"} 30.0' in text
     pss = next(line for line in text.splitlines() if line.startswith("glowplug_serve_pss_bytes{"))
     assert float(pss.split()[-1]) > 1e6
+    assert "glowplug_serve_first_request_seconds{" in text
 
 
 def test_the_status_tells_what_was_warmed(server):

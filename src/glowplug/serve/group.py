@@ -147,6 +147,11 @@ class Group:
         return any(link is not None and link.ready for link in self._links)
 
     @property
+    def progress(self) -> tuple[int, int]:
+        """How many workers are warm, and how many there are to be."""
+        return sum(link is not None and link.ready for link in self._links), len(self._links)
+
+    @property
     def pids(self) -> list[int]:
         """The numbers by which the spawner knows the workers."""
         return [link.number for link in self._links if link is not None]

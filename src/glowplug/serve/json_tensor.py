@@ -115,7 +115,10 @@ def _fractions(items: list[Any], wanted: np.dtype[Any], spec: TensorSpec, name: 
     except OverflowError:
         raise _refused(name, spec, "a number that is too large") from None
     largest = _EXACT.get(spec.dtype, 0)
-    if largest and array.size and float(np.abs(array).max()) > largest:
+    peak = float(np.abs(array).max()) if array.size else 0.0
+    if peak <= largest:  # nothing large, nothing that is not finite: nearly every request
+        return array.astype(wanted)
+    if largest and peak > largest:
         odd = next((item for item in items if type(item) is int and abs(item) > largest), None)
         if odd is not None:
             raise _refused(name, spec, f"{odd}, which cannot be converted without loss of precision")

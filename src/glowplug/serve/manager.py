@@ -188,7 +188,11 @@ class Manager:
             recorded="" if recorded is None else str(recorded / f"{version.model}.requests"),
         )
         group = Group(spec, settings, self._spawner, self._observe(version))
-        await group.start()
+        version.loading = group
+        try:
+            await group.start()
+        finally:
+            version.loading = None
         return group, "savedmodel" if source.kind == "saved_model" else _engine_of(source.path)
 
     async def _swap_for_packed(self, model: Model, version: Version) -> None:
@@ -247,7 +251,7 @@ class Manager:
     @staticmethod
     def _public(text: str, path: Path) -> str:
         """Return a message without the path that the operator gave: clients see it in the status."""
-        return text.replace(str(path), path.name)
+        return text.replace(str(path.resolve()), path.name).replace(str(path), path.name)
 
 
 def _engine_of(path: Path) -> str:

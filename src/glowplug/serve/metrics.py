@@ -50,7 +50,6 @@ class Metrics:
         self._state = Gauge("glowplug_serve_version_state", "State, 30 is AVAILABLE.", by_model, registry=registry)
         self._queue = Gauge("glowplug_serve_queue_length", "Calls that wait.", by_model, registry=registry)
         self._pss = Gauge("glowplug_serve_pss_bytes", "Memory of the workers.", by_model, registry=registry)
-        self._seen_first: set[int] = set()
 
     def request(self, protocol: str, method: str, model: str, code: str, seconds: float) -> None:
         """Count a request that was answered, well or not."""
@@ -66,15 +65,9 @@ class Metrics:
         """Return the meter that a version's group reports to."""
         return VersionMeter(self, version)
 
-    def first_request(self, version: Version, seconds: float) -> None:
-        """Note how long a version's first request took."""
-        if id(version) not in self._seen_first:
-            self._seen_first.add(id(version))
-            self._first.labels(version.model, str(version.number)).set(seconds)
-
     def page(self, pids: dict[int, int]) -> bytes:
         """Return the text for a scrape. `pids` maps a group's worker numbers to process ids."""
-        for gauge in (self._state, self._queue, self._pss, self._load):
+        for gauge in (self._state, self._queue, self._pss, self._load, self._first):
             gauge.clear()
         for model in self._catalog.models.values():
             for version in model.versions.values():
@@ -83,6 +76,8 @@ class Metrics:
                 if version.group is None or version.state is not State.AVAILABLE:
                     continue
                 self._queue.labels(*labels).set(version.group.waiting)
+                if version.first_answer_s:
+                    self._first.labels(*labels).set(version.first_answer_s)
                 described = version.describe()
                 self._load.labels(*labels, "load").set(described["load_ns"] / 1e9)
                 self._load.labels(*labels, "warmup").set(described["warmup_ns"] / 1e9)

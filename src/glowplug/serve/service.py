@@ -5,6 +5,7 @@ Inputs are arrays and messages, outputs too; bodies and wire forms belong to `re
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from glowplug.core.dtypes import BY_NAME
@@ -14,6 +15,7 @@ from . import inference
 from .calls import Arrays, Target, check_inputs, choose_outputs, find_signature
 from .catalog import Catalog
 from .examples import serialized
+from .group import Group
 from .messages import serving
 from .metrics import Metrics
 from .recording import Recorder
@@ -35,11 +37,19 @@ class Service:
         name, declared = find_signature(group.signatures, signature)
         check_inputs(name, declared, inputs)
         outputs = choose_outputs(declared, wanted)
-        answer = await group.submit(name, inputs, tuple(outputs), timeout_s)
-        self._metrics.answered(version)
+        answer = await self._submit(version, group, name, inputs, tuple(outputs), timeout_s)
         if self._recorder is not None:
             self._recorder.offer(version, name, inputs)
         return version, name, answer
+
+    async def _submit(
+        self, version: Version, group: Group, name: str, inputs: Arrays, outputs: tuple[str, ...], timeout_s: float
+    ) -> dict[str, Any]:
+        began = time.perf_counter()
+        answer = await group.submit(name, inputs, outputs, timeout_s)
+        version.first_answer_s = version.first_answer_s or time.perf_counter() - began
+        self._metrics.answered(version)
+        return answer
 
     async def infer(
         self, method: str, target: Target, signature: str, given: Any, timeout_s: float
@@ -49,8 +59,8 @@ class Service:
         name, declared = find_signature(group.signatures, signature)
         inference.check_signature(method, name, declared)
         examples = serialized(given)
-        answer = await group.submit(name, {"inputs": examples}, tuple(declared.outputs), timeout_s)
-        self._metrics.answered(version)
+        outputs = tuple(declared.outputs)
+        answer = await self._submit(version, group, name, {"inputs": examples}, outputs, timeout_s)
         build = inference.classification if method == "classify" else inference.regression
         return version, name, build(answer, len(examples))
 

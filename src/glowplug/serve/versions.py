@@ -30,16 +30,24 @@ class Version:
     source: Source
     state: State = State.START
     group: Group | None = None
+    loading: Group | None = None
     engine: str = ""
     error: str = ""
     code: str = "OK"
     began: float = field(default_factory=time.monotonic)
     ready_after_s: float = 0.0
+    first_answer_s: float = 0.0
     packed: bool = False
 
     def describe(self) -> dict[str, Any]:
         """Return what the status shows beyond TensorFlow Serving's: engine, workers, warm-up, trouble."""
         shown: dict[str, Any] = {"engine": self.engine, "state": self.state.name}
+        if self.state is State.LOADING and self.loading is not None:
+            elapsed = time.monotonic() - self.began
+            ready, total = self.loading.progress
+            shown |= {"workers_ready": ready, "workers_wanted": total, "elapsed_s": round(elapsed, 3)}
+            if ready:
+                shown["eta_s"] = round(elapsed / ready * (total - ready), 3)
         if self.group is not None:
             reports = list(self.group.reports.values())
             shown |= {
