@@ -6,14 +6,17 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 
+import grpc
 import numpy as np
 import psutil
 import pytest
 
+from glowplug.serve.messages import serving
 from tests.serve.server import Server, copy_version
 
 pytestmark = pytest.mark.tensorflow
@@ -116,6 +119,10 @@ def test_labels_policies_and_a_config_file_that_changes(half_plus_two, half_plus
         server.wait_event("available", model="other")
         assert predictions(server, "/v1/models/half/labels/stable:predict") == [3.5]
         assert predictions(server, "/v1/models/other:predict") == [2.5]
+        replacement.write_text(entry.format(base=base, stable=2, more=""))
+        replacement.rename(file)
+        server.wait_event("unloaded", model="other")
+        assert server.post("/v1/models/other:predict", ONE)[0] == 404
         replacement.write_text("not a config {")
         replacement.rename(file)
         server.wait_event("config_refused")
@@ -231,3 +238,28 @@ def test_a_plain_saved_model_is_served_at_once_and_packed_meanwhile(shared_model
         assert predictions(server) == [2.5]
     with Server(*arguments) as server:
         assert server.get("/v1/glowplug/status")[1]["models"]["half"]["124"]["engine"] == "native"
+
+
+def test_rest_over_a_unix_socket(half_plus_two, tmp_path):
+    path = tmp_path / "rest.sock"
+    with Server(f"half={half_plus_two}", "--rest-socket", path), socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        client.sendall(b"GET /readyz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        assert client.recv(65536).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_only_this_machine_may_change_the_configuration(half_plus_two):
+    outside = [
+        one.address
+        for addresses in psutil.net_if_addrs().values()
+        for one in addresses
+        if one.family == socket.AF_INET and not one.address.startswith("127.")
+    ]
+    if not outside:
+        pytest.skip("this machine has no address but loopback")
+    method, request = "/tensorflow.serving.ModelService/HandleReloadConfigRequest", serving("ReloadConfigRequest")()
+    with Server(f"half={half_plus_two}", "--host", "0.0.0.0") as server:
+        with pytest.raises(grpc.RpcError) as caught:
+            server.call(method, request, "ReloadConfigResponse", address=f"{outside[0]}:{server.grpc_port}")
+        assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+        assert predictions(server) == [2.5]
