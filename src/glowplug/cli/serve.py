@@ -73,8 +73,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--access-log", action="store_true", help="one line for each request")
     add("--log-json", action="store_true", help="log as JSON lines")
+    add("--tensorflow_session_parallelism", type=count, default=0, help=argparse.SUPPRESS)
+    for flag in _IGNORED:
+        add(f"--{flag}", nargs="?", help=argparse.SUPPRESS)
     add_op_library(parser)
 
+
+# Flags of TensorFlow Serving about things that this server does by itself or has no use for: taken, and noted.
+_IGNORED = (
+    "allow_version_labels_for_unavailable_models",
+    "enable_model_warmup",
+    "flush_filesystem_caches",
+    "grpc_channel_arguments",
+    "grpc_max_threads",
+    "load_retry_interval_micros",
+    "max_num_load_retries",
+    "num_load_threads",
+    "num_unload_threads",
+    "per_process_gpu_memory_fraction",
+    "rest_api_num_threads",
+)
 
 _SWITCH = {
     "nargs": "?",
@@ -91,11 +109,16 @@ def run(args: argparse.Namespace) -> int:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy would start threads, and a process with threads cannot be forked
     import numpy  # noqa: F401
 
+    from glowplug.cli.output import note
+
     if threads is None:
         del os.environ["OPENBLAS_NUM_THREADS"]
     else:
         os.environ["OPENBLAS_NUM_THREADS"] = threads
     _check_installed()
+    ignored = [flag for flag in _IGNORED if getattr(args, flag) is not None]
+    if ignored:
+        note(f"these flags of TensorFlow Serving change nothing here: {', '.join(f'--{flag}' for flag in ignored)}")
     settings = read_settings(args)
     from glowplug.serve.supervisor import Supervisor
 
@@ -166,8 +189,8 @@ def read_settings(args: argparse.Namespace) -> Settings:
         record_warmup=Path(args.record_warmup) if args.record_warmup else None,
         trust=args.trust,
         op_libraries=tuple(args.op_library),
-        intra_op_threads=args.intra_op_threads or _threads(args.instances),
-        inter_op_threads=args.inter_op_threads or _threads(args.instances),
+        intra_op_threads=args.intra_op_threads or args.tensorflow_session_parallelism or _threads(args.instances),
+        inter_op_threads=args.inter_op_threads or args.tensorflow_session_parallelism or _threads(args.instances),
         log_json=args.log_json,
         access_log=args.access_log,
         announce_json=args.json,

@@ -19,7 +19,7 @@ from glowplug.runtime.tensor import numpy_dtype
 
 from .array_types import dtype_name
 
-CALL, ANSWER, FAILURE, PROGRESS, READY = range(1, 6)
+CALL, ANSWER, FAILURE, READY = range(1, 5)
 
 HEADER = struct.Struct("<IQIB")
 

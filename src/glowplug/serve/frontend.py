@@ -101,7 +101,9 @@ def _manager_settings(settings: Settings) -> ManagerSettings:
         inter_op_threads=settings.inter_op_threads,
         largest_batch=settings.batching.max_batch_size if settings.batching.allowed_sizes else 0,
     )
-    group = GroupSettings(settings.instances, settings.batching, settings.max_queue)
+    batches, rows = settings.batching.max_enqueued_batches, settings.batching.max_batch_size
+    max_queue = min(settings.max_queue, batches * rows) if batches else settings.max_queue
+    group = GroupSettings(settings.instances, settings.batching, max_queue)
     return ManagerSettings(group, template, settings.poll_seconds, settings.config_file, settings.record_warmup)
 
 

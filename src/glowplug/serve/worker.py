@@ -60,7 +60,6 @@ def _load_and_warm(channel: socket.socket, spec: WorkerSpec) -> Engine:
     began = now_ns()
     engine, packed = _open(spec)
     loaded = now_ns()
-    _send(channel, frames.pack(frames.PROGRESS, 0, {"stage": "warm-up", "load_ns": loaded - began}))
     calls = [asdict(call) for call in warmup.run(engine, _planned(engine, spec, packed))]
     document = {
         "signatures": signatures_to_json(engine.signatures),
