@@ -222,6 +222,10 @@ def test_recorded_requests_warm_the_next_start(half_plus_two, tmp_path):
     with Server(*arguments) as server:
         calls = server.get("/v1/glowplug/status")[1]["models"]["half"]["1"]["warmup"]
         assert {"source": "serving file", "rows": 3, "runs": 2, "error": ""}.items() <= calls[-1].items()
+    (tmp_path / "recorded" / "half.requests").write_bytes(b"damaged")
+    with Server(*arguments) as server:
+        notes = server.get("/v1/glowplug/status")[1]["models"]["half"]["1"]["notes"]
+        assert "half.requests could not be read to its end" in notes[0]
 
 
 def test_a_plain_saved_model_is_served_at_once_and_packed_meanwhile(shared_models, tmp_path):

@@ -100,9 +100,19 @@ def _planned(engine: Engine, spec: WorkerSpec, packed: list[warmup.Planned]) -> 
     for path in (Path(spec.path) / warmup.SERVING_FILE, Path(spec.recorded) if spec.recorded else None):
         if path is not None and path.is_file():
             found = True
-            yield from warmup.from_serving_file(path, Limits())
+            yield from _from_file(path, engine.notes)
     if spec.synthesize and (not found or spec.largest_batch > 1):
         yield from warmup.synthesized(engine.signatures, spec.largest_batch)
+
+
+def _from_file(path: Path, notes: list[str]) -> Iterator[warmup.Planned]:
+    """Read a warm-up file as far as it goes: a damaged one is noted, and does not keep the model from serving."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        yield from warmup.from_serving_file(path, Limits())
+    except (GlowplugError, DecodeError, OSError) as error:
+        notes.append(f"the warm-up file {path.name} could not be read to its end: {error}")
 
 
 def _serve(channel: socket.socket, engine: Engine) -> None:
