@@ -152,7 +152,7 @@ class Group:
         return sum(link is not None and link.ready for link in self._links), len(self._links)
 
     @property
-    def pids(self) -> list[int]:
+    def numbers(self) -> list[int]:
         """The numbers by which the spawner knows the workers."""
         return [link.number for link in self._links if link is not None]
 

@@ -81,7 +81,7 @@ class Metrics:
                 described = version.describe()
                 self._load.labels(*labels, "load").set(described["load_ns"] / 1e9)
                 self._load.labels(*labels, "warmup").set(described["warmup_ns"] / 1e9)
-                self._pss.labels(*labels).set(sum(pss_bytes(pids.get(number, 0)) for number in version.group.pids))
+                self._pss.labels(*labels).set(sum(pss_bytes(pids.get(number, 0)) for number in version.group.numbers))
         page: bytes = generate_latest(self.registry)
         return page
 

@@ -51,7 +51,7 @@ class Version:
         if self.group is not None:
             reports = list(self.group.reports.values())
             shown |= {
-                "workers": len(self.group.pids),
+                "workers": len(self.group.numbers),
                 "restarts": self.group.restarts,
                 "load_ns": max((one["load_ns"] for one in reports), default=0),
                 "warmup": reports[0]["warmup"] if reports else [],
