@@ -183,6 +183,27 @@ def test_batches_are_joined_padded_and_taken_apart():
     run(scenario())
 
 
+def test_one_bad_call_does_not_spoil_its_batch():
+    async def scenario():
+        group, workers = await started(1, batching=Batching(True, max_batch_size=2, timeout_s=1000))
+        bad, good = submit(group, 1), submit(group, 2)
+
+        async def refuse(rows):
+            number, x = await workers.receive(0)
+            assert len(x) == rows
+            problem = {"error": "out of range", "code": "INVALID_ARGUMENT"}
+            await workers.send(0, *frames.pack(frames.FAILURE, number, problem))
+
+        await refuse(2)
+        await refuse(1)
+        await workers.answer(0)
+        with pytest.raises(RequestError, match="out of range"):
+            await bad
+        assert (await good)["y"].tolist() == [4.0]
+
+    run(scenario())
+
+
 def test_a_full_batch_does_not_wait():
     async def scenario():
         group, workers = await started(1, batching=Batching(True, max_batch_size=2, timeout_s=1000))

@@ -97,9 +97,7 @@ class _Link(asyncio.Protocol):
             batch.deliver(arrays)
             self.group._dispatch()
         elif kind == frames.FAILURE and number:
-            batch = self.running.pop(number)
-            batch.fail(RequestError(document["error"], code=document["code"]))
-            self.group._dispatch()
+            self.group._batch_failed(self.running.pop(number), RequestError(document["error"], code=document["code"]))
         elif kind == frames.FAILURE:
             self.failure = document["error"]
         elif kind == frames.READY:
@@ -253,6 +251,16 @@ class Group:
             return None
         self._queue = kept
         return Batch(chosen, padding=batching.padded(rows) - rows)
+
+    def _batch_failed(self, batch: Batch, error: RequestError) -> None:
+        """Run the calls of a batch that TensorFlow refused one by one: the fault of one is not that of the others."""
+        if len(batch.jobs) == 1:
+            batch.fail(error)
+        else:
+            for job in reversed(batch.jobs):
+                job.rows = 0
+                self._queue.appendleft(job)
+        self._dispatch()
 
     def _timer_fired(self) -> None:
         self._timer = None
