@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RESULTS := bench/results
 # These ask for `tensorflow`, which would overwrite tensorflow-cpu: they are installed without what they ask for.
-BESIDE := tensorflow-text==2.21.1 tf-keras==2.21.0
+BESIDE := tensorflow-text==2.21.1 tf-keras==2.21.0 tensorflow-serving-api
 VERSIONS ?= 2.16.2 2.18.1 2.20.0
 
 .PHONY: help install demo test test-all check lint docs bench test-versions chromium clean
@@ -69,6 +69,7 @@ bench: install
 	$(BIN)/python bench/steady.py
 	$(BIN)/python bench/memory.py
 	$(BIN)/python bench/pack.py
+	for name in http ready throughput swap kill soak; do $(BIN)/python bench/serve_$$name.py || exit 1; done
 	$(BIN)/python bench/readme_table.py
 
 test-versions: $(READY)
