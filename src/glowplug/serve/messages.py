@@ -20,7 +20,7 @@ def pool() -> Any:
 
     made = descriptor_pool.DescriptorPool()
     for file in descriptor_pb2.FileDescriptorSet.FromString(_DESCRIPTORS.read_bytes()).file:
-        made.Add(file) if hasattr(made, "Add") else made.AddSerializedFile(file.SerializeToString())
+        made.AddSerializedFile(file.SerializeToString())
     return made
 
 
