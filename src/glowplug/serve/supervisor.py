@@ -241,6 +241,8 @@ def _open_library() -> None:
 
     message("tensorflow.Example")
     library.open_library()
+    if "TF_CPP_MIN_LOG_LEVEL" not in os.environ:  # TensorFlow warns of every bad request, which its sender is told
+        library.set_log_level(library.ERROR)
     gc.collect()
     gc.freeze()  # so that a child's collector does not touch, and thereby copy, what it shares with us
 
