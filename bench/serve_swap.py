@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,23 @@ import bundles
 import machine
 import models
 import serving
+
+
+def read_events(server: serving.Server) -> list[dict[str, Any]]:
+    assert server.log is not None
+    return [json.loads(line) for line in server.log.read_text().splitlines() if line.startswith("{")]
+
+
+def wait_packed(server: serving.Server, version: int) -> None:
+    """Wait until a version of the new model is served from its bundle, or cannot be."""
+    while True:
+        for event in read_events(server):
+            if event.get("version") == version and event.get("model") == "new":
+                if event["event"] == "packed":
+                    return
+                if event["event"] in ("not_packed", "load_failed"):
+                    sys.exit(f"version {version} was not packed: {event}")
+        time.sleep(0.1)
 
 
 def main() -> None:
@@ -40,6 +59,7 @@ def main() -> None:
         shutil.copytree(source, versions / "1")
         arguments = [f"m={bundles.bundle('dense')}", f"new={versions}", "--pack-cache", folder / "cache"]
         with serving.glowplug(*arguments) as server:
+            wait_packed(server, 1)
             fastest = serving.load(server, "rest", rest, "--seconds", 3)["per_second"]
             rate = ["--rate", round(0.3 * fastest, 1), "--seconds", args.seconds]
             for number in range(args.windows):
@@ -49,9 +69,9 @@ def main() -> None:
                 shutil.copytree(source, hidden)
                 hidden.rename(versions / str(number + 2))
                 busy.append(serving.finish(client))
+                wait_packed(server, number + 2)
                 print({"quiet": quiet[-1], "busy": busy[-1]}, flush=True)
-            assert server.log is not None
-            events = [json.loads(line) for line in server.log.read_text().splitlines() if line.startswith("{")]
+            events = read_events(server)
     seen = [(event["event"], event.get("version")) for event in events if event.get("model") == "new"]
     print(seen)
     if not args.smoke:
