@@ -65,7 +65,8 @@ def test_errors_have_the_documented_shape(server, path, body, status, part):
 def test_other_methods_and_paths(server):
     assert server.get("/v1/models/none")[0] == 404
     assert server.get("/v1/models/half:predict")[0] == 400
-    assert server.get("/nothing") == (400, {"error": "Malformed request: GET /nothing"})
+    assert server.get("/v1/nothing") == (400, {"error": "Malformed request: GET /v1/nothing"})
+    assert server.get("/nothing") == (404, {"error": "Not found: /nothing"})
 
 
 def test_health_readiness_and_metrics(server):

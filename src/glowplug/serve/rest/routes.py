@@ -118,4 +118,6 @@ def _target(found: re.Match[str], name: str) -> Target:
 
 
 def _malformed(request: Request) -> RequestError:
+    if not request.path.lower().startswith("/v1/"):
+        return RequestError(f"Not found: {request.path[:200]}", code="NOT_FOUND")
     return RequestError(f"Malformed request: {request.method} {request.path[:200]}")
