@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RESULTS := bench/results
 # These ask for `tensorflow`, which would overwrite tensorflow-cpu: they are installed without what they ask for.
-BESIDE := tensorflow-text==2.21.1 tf-keras==2.21.0
+BESIDE := tensorflow-text==2.21.1 tf-keras==2.21.0 tensorflow-serving-api==2.21.0
 VERSIONS ?= 2.16.2 2.18.1 2.20.0
 
 .PHONY: help install demo test test-all check lint docs bench test-versions chromium clean
@@ -74,6 +74,7 @@ bench: install
 	$(BIN)/python bench/train_loops.py
 	$(BIN)/python bench/train_initializers.py
 	$(BIN)/python bench/run_start.py import
+	for name in http ready throughput swap kill soak; do $(BIN)/python bench/serve_$$name.py || exit 1; done
 	$(BIN)/python bench/readme_table.py
 
 test-versions: $(READY)

@@ -35,6 +35,7 @@ VERBS = {
     "verify": ("glowplug.cli.verify", "check every byte of a bundle"),
     "predict": ("glowplug.cli.predict", "call a bundle once, and say how long it took"),
     "standby": ("glowplug.cli.standby", "start, look at or stop the warm standby that runs begin from"),
+    "serve": ("glowplug.cli.serve", "serve bundles and SavedModels over TensorFlow Serving's REST and gRPC API"),
     "cache": ("glowplug.cli.cache", "look into the trace cache, explain it, or make it smaller"),
     "demo": ("glowplug.cli.demo", "a tour: stock TensorFlow against Glowplug on a model it builds itself"),
     "doctor": ("glowplug.cli.doctor", "say what this machine can and cannot do"),

@@ -23,6 +23,7 @@
     ├── ProfileError ............. 3  a saved profile that cannot be read
     │   ├── ProfileDamagedError
     │   └── NewerSchemaError
+    ├── RequestError ............. 5  a request that a server refuses
     ├── StorageError ............. 4
     ├── StandbyError ............. 5  the warm fork server
     └── RuntimeFailure ........... 5  TensorFlow's C library
@@ -179,6 +180,14 @@ class ProfileDamagedError(ProfileError):
 
 class NewerSchemaError(ProfileError):
     """The profile was written by a newer Glowplug."""
+
+
+class RequestError(GlowplugError):
+    """A request that the server refuses or could not answer. `code` is gRPC's (`INVALID_ARGUMENT`, ...)."""
+
+    def __init__(self, what: str, *, seen: object = None, remedy: str = "", code: str = "INVALID_ARGUMENT") -> None:
+        self.code = code
+        super().__init__(what, seen=seen, remedy=remedy)
 
 
 class StorageError(GlowplugError):

@@ -1,0 +1,64 @@
+"""Requests a second and latency under a closed loop: serve_throughput.py [MODEL] [--workers 2] [--rounds 5]
+
+REST and gRPC of `glowplug serve`, the same with `--enable_batching`, and FastAPI with Keras, each with as many workers;
+short turns, one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import bundles
+import machine
+import serving
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model", nargs="?", default="dense")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--smoke", action="store_true", help="one short round, and keep no result")
+    args = parser.parse_args()
+    if args.smoke:
+        args.rounds, args.seconds = 1, 1.0
+    machine.prepare()
+    bundle = bundles.bundle(args.model)
+    kinds = ("rest", "grpc", "rest_batching", "grpc_batching", "fastapi_keras")
+    runs: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
+    options = ["--connections", args.connections, "--seconds", args.seconds]
+    with tempfile.TemporaryDirectory() as folder:
+        rest, grpc = serving.bodies(args.model, Path(folder))
+        with (
+            serving.glowplug(f"m={bundle}", "--instances", args.workers) as ours,
+            serving.glowplug(f"m={bundle}", "--instances", args.workers, "--enable_batching") as batching,
+            serving.fastapi_keras(args.model, args.workers) as theirs,
+        ):
+            for _ in range(args.rounds):
+                runs["rest"].append(serving.load(ours, "rest", rest, *options))
+                runs["grpc"].append(serving.load(ours, "grpc", grpc, *options))
+                runs["rest_batching"].append(serving.load(batching, "rest", rest, *options))
+                runs["grpc_batching"].append(serving.load(batching, "grpc", grpc, *options))
+                runs["fastapi_keras"].append(serving.load(theirs, "rest", rest, *options))
+                print(
+                    {side: (taken[-1]["per_second"], taken[-1]["p99_ms"]) for side, taken in runs.items()}, flush=True
+                )
+    if args.smoke:
+        return
+    summary = {
+        side: {key: median(run[key] for run in taken) for key in ("per_second", "median_ms", "p99_ms")}
+        for side, taken in runs.items()
+    }
+    print(summary)
+    document = {"machine": machine.describe(), **vars(args), "median": summary, "runs": runs}
+    machine.write_result("serve_throughput", document, partial=args.model != "dense")
+
+
+if __name__ == "__main__":
+    main()

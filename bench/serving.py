@@ -1,0 +1,173 @@
+"""Servers under test: ours, and FastAPI with Keras; what they are asked, and what memory they hold."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import bundles
+import models
+import numpy as np
+import psutil
+
+CLIENT = Path(__file__).parent / "serve_client.py"
+SCRIPTS = Path(__file__).parent / "scripts"
+
+
+@dataclass
+class Server:
+    """A running server. `ready_s` is the time from its start until every worker had answered."""
+
+    process: subprocess.Popen[bytes]
+    rest: str
+    grpc: str
+    path: str
+    ready_s: float
+    log: Path | None = None
+    restarts: list[int] = field(default_factory=list)
+
+    def pss_bytes(self) -> int:
+        everyone = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
+        return sum(process.memory_full_info().pss for process in everyone)
+
+    def descriptors(self) -> int:
+        everyone = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
+        return sum(process.num_fds() for process in everyone)
+
+    def workers(self) -> list[psutil.Process]:
+        """Return our workers: the children beside the front end, which is the first that was forked."""
+        return sorted(psutil.Process(self.process.pid).children(), key=lambda child: child.pid)[1:]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def glowplug(*arguments: Any) -> Iterator[Server]:
+    """Run `glowplug serve ARGUMENTS` for the length of the block, ready when it begins."""
+    rest, grpc = free_port(), free_port()
+    with tempfile.NamedTemporaryFile(suffix=".log", delete=False) as log:
+        began = time.perf_counter()
+        ports = ["--rest-port", str(rest), "--grpc-port", str(grpc)]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "glowplug", "serve", *map(str, arguments), *ports, "--log-json"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+    try:
+        assert process.stdout is not None
+        if not process.stdout.readline():
+            sys.exit(f"the server did not start: {Path(log.name).read_text()}")
+        ready_s = time.perf_counter() - began
+        yield Server(process, f"127.0.0.1:{rest}", f"127.0.0.1:{grpc}", "", ready_s, Path(log.name))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        Path(log.name).unlink()
+
+
+@contextlib.contextmanager
+def fastapi_keras(model: str, workers: int) -> Iterator[Server]:
+    """Run FastAPI with Keras for the length of the block, ready when it begins."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {
+            **os.environ,
+            "MODEL": str(keras_file(model)),
+            "READY_FOLDER": folder,
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "PYTHONPATH": f"{SCRIPTS}:{os.environ.get('PYTHONPATH', '')}",
+        }
+        command = ["-m", "uvicorn", "fastapi_keras:app", "--port", str(port), "--workers", str(workers)]
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, *command, "--log-level", "warning"],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            while sum(1 for _ in Path(folder).iterdir()) < workers:
+                if process.poll() is not None:
+                    sys.exit("FastAPI did not start")
+                time.sleep(0.02)
+            ready_s = time.perf_counter() - began
+            wait_for_port(port)
+            yield Server(process, f"127.0.0.1:{port}", "", "/predict", ready_s)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+
+
+def wait_for_port(port: int) -> None:
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.01)
+
+
+def keras_file(name: str) -> Path:
+    """Return the `.keras` file of a reference model, built in a process of its own where it is missing."""
+    path = models.CACHE / f"{name}.keras"
+    if not path.exists():
+        code = (
+            "import sys, keras, models; keras.utils.set_random_seed(1); m = models.BUILDERS[sys.argv[1]](); "
+            "models.unsettle(m); m.save(sys.argv[2])"
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([sys.executable, "-c", code, name, path], cwd=Path(__file__).parent, check=True)
+    return path
+
+
+def bodies(name: str, folder: Path, model: str = "m") -> tuple[Path, Path]:
+    """Write a REST body and a gRPC message for one row of a reference model; return their files."""
+    from glowplug.bundle.reader import read_manifest
+    from glowplug.serve.messages import serving
+    from glowplug.serve.tensor_proto import encode
+
+    shape, dtype = models.INPUTS[name]
+    row = (np.random.default_rng(1).random(shape) * (1 if dtype == "float32" else 1000)).astype(dtype)
+    rest, grpc = folder / f"{name}.json", folder / f"{name}.pb"
+    rest.write_text(json.dumps({"instances": row.tolist()}))
+    request = serving("PredictRequest")()
+    request.model_spec.name = model
+    key = next(iter(read_manifest(bundles.bundle(name)).signatures["serving_default"].inputs))
+    request.inputs[key].CopyFrom(encode(row, dtype))
+    grpc.write_bytes(request.SerializeToString())
+    return rest, grpc
+
+
+def start_client(server: Server, protocol: str, body: Path, *options: Any, model: str = "m") -> subprocess.Popen[str]:
+    """Start the load generator in a process of its own."""
+    address = server.rest if protocol == "rest" else server.grpc
+    extra = ["--path", server.path] if server.path else []
+    command = [sys.executable, CLIENT, protocol, address, model, body, *extra, *options]
+    return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+
+
+def finish(client: subprocess.Popen[str]) -> dict[str, Any]:
+    """Wait for the load generator and return what it saw."""
+    output, _ = client.communicate()
+    if client.returncode:
+        sys.exit("the load generator failed")
+    summary: dict[str, Any] = json.loads(output)
+    return summary
+
+
+def load(server: Server, protocol: str, body: Path, *options: Any, model: str = "m") -> dict[str, Any]:
+    """Run the load generator to its end."""
+    return finish(start_client(server, protocol, body, *options, model=model))

@@ -1,0 +1,231 @@
+"""`glowplug serve`: a server that speaks TensorFlow Serving's API."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from glowplug.cli.options import add_op_library, count
+
+if TYPE_CHECKING:
+    from glowplug.serve.batching import Batching
+    from glowplug.serve.settings import Settings
+
+NAME = "serve"
+HELP = "serve bundles and SavedModels over TensorFlow Serving's REST and gRPC API"
+EXAMPLE = """
+glowplug serve resnet=resnet50.glow --instances 8
+glowplug serve --model_name=half --model_base_path=/models/half --port=8500 --rest_api_port=8501
+glowplug serve --model_config_file=models.config --enable_batching --batching_parameters_file=batching.txt
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's options: ours, and TensorFlow Serving's under their own names."""
+    add = parser.add_argument
+    add("models", metavar="NAME=PATH", nargs="*", help="a bundle, a SavedModel, or a folder of numbered versions")
+    add("--model-name", "--model_name", metavar="NAME", default="default", help="name of the one model (default)")
+    add("--model-base-path", "--model_base_path", metavar="DIR", help="the one model's folder of numbered versions")
+    add("--model-config-file", "--model_config_file", metavar="FILE", help="models, labels and version policies")
+    add("--host", default="127.0.0.1", help="address to listen on (127.0.0.1; use 0.0.0.0 to serve others)")
+    add("--rest-port", "--rest_api_port", metavar="PORT", type=count, default=8501, help="REST (8501; 0 is off)")
+    add("--grpc-port", "--port", metavar="PORT", type=count, default=8500, help="gRPC (8500; 0 is off)")
+    add("--grpc-socket", "--grpc_socket_path", metavar="PATH", default="", help="gRPC on a unix socket")
+    add("--rest-socket", metavar="PATH", default="", help="REST on a unix socket")
+    add("--instances", metavar="N", type=count, default=1, help="worker processes a version, one copy of the weights")
+    add("--enable-batching", "--enable_batching", **_SWITCH, help="join requests into batches")  # type: ignore[arg-type]
+    add("--batching-parameters-file", "--batching_parameters_file", metavar="FILE", help="how to join them")
+    add("--monitoring-config-file", "--monitoring_config_file", metavar="FILE", help="where metrics are served")
+    add(
+        "--poll-seconds",
+        "--file_system_poll_wait_seconds",
+        metavar="S",
+        type=float,
+        default=1.0,
+        help="how often folders are looked at (1; 0 is once)",
+    )
+    add("--timeout-ms", "--rest_api_timeout_in_ms", metavar="MS", type=count, default=30000, help="a request's time")
+    add("--max-queue", metavar="N", type=count, default=1000, help="requests that may wait for a version (1000)")
+    add("--max-request-bytes", metavar="N", type=count, default=1 << 26, help="largest REST body (64 MiB)")
+    add("--max-tensor-bytes", metavar="N", type=count, default=1 << 30, help="largest tensor (1 GiB)")
+    add("--drain-seconds", metavar="S", type=float, default=30.0, help="time to finish requests when stopped (30)")
+    add("--no-pack", action="store_true", help="serve SavedModels as they are, without packing them meanwhile")
+    add("--pack-cache", metavar="DIR", help="where packed models are kept (the user's cache folder)")
+    add("--record-warmup", metavar="DIR", help="keep a sample of requests there, and warm up with them")
+    add("--trust", action="store_true", help="load savedmodel bundles that you did not pack")
+    add(
+        "--intra-op-threads",
+        "--tensorflow_intra_op_parallelism",
+        metavar="N",
+        type=count,
+        default=0,
+        help="a worker's (its share)",
+    )
+    add(
+        "--inter-op-threads",
+        "--tensorflow_inter_op_parallelism",
+        metavar="N",
+        type=count,
+        default=0,
+        help="a worker's (its share)",
+    )
+    add("--access-log", action="store_true", help="one line for each request")
+    add("--log-json", action="store_true", help="log as JSON lines")
+    add("--tensorflow_session_parallelism", type=count, default=0, help=argparse.SUPPRESS)
+    for flag in _IGNORED:
+        add(f"--{flag}", nargs="?", help=argparse.SUPPRESS)
+    add_op_library(parser)
+
+
+# Flags of TensorFlow Serving about things that this server does by itself or has no use for: taken, and noted.
+_IGNORED = (
+    "allow_version_labels_for_unavailable_models",
+    "enable_model_warmup",
+    "flush_filesystem_caches",
+    "grpc_channel_arguments",
+    "grpc_max_threads",
+    "load_retry_interval_micros",
+    "max_num_load_retries",
+    "num_load_threads",
+    "num_unload_threads",
+    "per_process_gpu_memory_fraction",
+    "rest_api_num_threads",
+)
+
+_SWITCH = {
+    "nargs": "?",
+    "const": True,
+    "default": False,
+    "type": lambda text: text.lower() in ("true", "1", "yes"),
+    "metavar": "true|false",
+}
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until stopped."""
+    threads = os.environ.get("OPENBLAS_NUM_THREADS")
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy would start threads, and a process with threads cannot be forked
+    import numpy  # noqa: F401
+
+    from glowplug.cli.output import note
+
+    if threads is None:
+        del os.environ["OPENBLAS_NUM_THREADS"]
+    else:
+        os.environ["OPENBLAS_NUM_THREADS"] = threads
+    _check_installed()
+    ignored = [flag for flag in _IGNORED if getattr(args, flag) is not None]
+    if ignored:
+        note(f"these flags of TensorFlow Serving change nothing here: {', '.join(f'--{flag}' for flag in ignored)}")
+    settings = read_settings(args)
+    from glowplug.serve.supervisor import Supervisor
+
+    def front_end(channel: object) -> int:
+        from glowplug.serve.frontend import run as run_front_end
+
+        return run_front_end(channel, settings)  # type: ignore[arg-type]
+
+    return Supervisor(front_end, drain_seconds=settings.drain_seconds).run()
+
+
+def _check_installed() -> None:
+    from importlib.util import find_spec
+
+    from glowplug.core.errors import UsageError
+
+    missing = [name for name in ("orjson", "httptools", "uvloop", "prometheus_client", "grpc") if not find_spec(name)]
+    if missing:
+        raise UsageError(
+            "serving needs more packages", seen=", ".join(missing), remedy="run `pip install glowplug[serve]`"
+        )
+
+
+def read_settings(args: argparse.Namespace) -> Settings:
+    """Return the checked settings of a command line."""
+    from glowplug.core.errors import UsageError
+    from glowplug.serve.limits import Limits
+    from glowplug.serve.model_config import ModelConfig, check_name, check_path, from_argument, read_config_file
+    from glowplug.serve.settings import Settings
+
+    models = [from_argument(text) for text in args.models]
+    if args.model_base_path:
+        models.append(ModelConfig(check_name(args.model_name), check_path(args.model_base_path)))
+    config_file = Path(args.model_config_file) if args.model_config_file else None
+    if config_file is not None:
+        if models:
+            raise UsageError("name models on the command line or in a file, not both", seen=config_file)
+        models = read_config_file(config_file)
+    elif not models:
+        raise UsageError("there is no model to serve", remedy="give NAME=PATH, or --model_config_file")
+    for model in models:
+        if config_file is None and not model.base_path.exists():
+            raise UsageError("there is no such model", seen=model.base_path)
+    if len({model.name for model in models}) != len(models):
+        raise UsageError("two models have the same name", seen=", ".join(model.name for model in models))
+    if args.instances < 1:
+        raise UsageError("a version needs at least one worker", seen=args.instances)
+    if not (args.rest_port or args.grpc_port or args.grpc_socket or args.rest_socket):
+        raise UsageError("every way in is turned off", remedy="give --rest-port or --grpc-port")
+    return Settings(
+        models=tuple(models),
+        config_file=config_file,
+        host=args.host,
+        rest_port=args.rest_port,
+        grpc_port=args.grpc_port,
+        grpc_socket=args.grpc_socket.removeprefix("unix:"),
+        rest_socket=args.rest_socket,
+        instances=args.instances,
+        batching=_batching(args),
+        max_queue=args.max_queue,
+        limits=Limits(args.max_request_bytes, args.max_tensor_bytes),
+        timeout_s=args.timeout_ms / 1000,
+        poll_seconds=args.poll_seconds,
+        drain_seconds=args.drain_seconds,
+        metrics_path=_metrics_path(args.monitoring_config_file),
+        pack=not args.no_pack,
+        pack_cache=_pack_cache(args.pack_cache),
+        record_warmup=Path(args.record_warmup) if args.record_warmup else None,
+        trust=args.trust,
+        op_libraries=tuple(args.op_library),
+        intra_op_threads=args.intra_op_threads or args.tensorflow_session_parallelism or _threads(args.instances),
+        inter_op_threads=args.inter_op_threads or args.tensorflow_session_parallelism or _threads(args.instances),
+        log_json=args.log_json,
+        access_log=args.access_log,
+        announce_json=args.json,
+    )
+
+
+def _threads(instances: int) -> int:
+    """Return each worker's share of the cores: several that each took all of them would stand in each other's way."""
+    return 0 if instances == 1 else max(1, len(os.sched_getaffinity(0)) // instances)
+
+
+def _batching(args: argparse.Namespace) -> Batching:
+    from glowplug.core.errors import UsageError
+    from glowplug.serve.batching import Batching, read_batching
+
+    if not args.enable_batching:
+        if args.batching_parameters_file:
+            raise UsageError("--batching_parameters_file needs --enable_batching", seen=args.batching_parameters_file)
+        return Batching()
+    return read_batching(Path(args.batching_parameters_file) if args.batching_parameters_file else None)
+
+
+def _metrics_path(file: str | None) -> str:
+    """Return the path of the metrics: on by default, elsewhere or off as the file says."""
+    from glowplug.serve.text_config import read_text
+
+    default = "/monitoring/prometheus/metrics"
+    if not file:
+        return default
+    config = read_text(Path(file), "MonitoringConfig").prometheus_config
+    return (config.path or default) if config.enable else ""
+
+
+def _pack_cache(folder: str | None) -> Path:
+    if folder:
+        return Path(folder)
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(base) / "glowplug" / "serve"

@@ -1,0 +1,223 @@
+"""The front end: the process that speaks REST and gRPC, queues calls, joins them, and keeps the versions in order.
+
+Forked by the supervisor before anything of TensorFlow was loaded. It runs one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from glowplug.core.errors import GlowplugError, UsageError
+
+from .catalog import Catalog
+from .group import GroupSettings
+from .log import Log
+from .manager import Manager, ManagerSettings
+from .metrics import Metrics
+from .packing import Packer
+from .processes import Processes
+from .recording import Recorder
+from .rest.http import Connection, HttpSettings
+from .rest.routes import Pages, Routes, error_body
+from .service import Service
+from .settings import Settings
+from .worker_spec import WorkerSpec
+
+_GRPC_OPTIONS = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.so_reuseport", 0),
+)
+_USAGE = 2
+
+
+def run(channel: socket.socket, settings: Settings) -> int:
+    """Run the front end until it is told to stop; returns the exit code."""
+    import uvloop
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to everyone; the supervisor decides
+    try:
+        loop = uvloop.new_event_loop()
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(_main(channel, settings))
+    except GlowplugError as error:
+        print(f"glowplug: {error}", file=sys.stderr, flush=True)
+        return error.exit_code if error.exit_code in (2, 3, 4) else _USAGE
+    except OSError as error:
+        print(f"glowplug: {error.strerror or error}", file=sys.stderr, flush=True)
+        return _USAGE
+    return 0
+
+
+async def _main(channel: socket.socket, settings: Settings) -> None:
+    stop = asyncio.Event()
+    log = Log(as_json=settings.log_json, access=settings.access_log)
+    processes = Processes(channel, stop.set)
+    catalog = Catalog()
+    metrics = Metrics(catalog)
+    packer = Packer(settings.pack_cache, processes.run) if settings.pack else None
+    manager = Manager(catalog, _manager_settings(settings), processes, metrics.observer, packer, log)
+    recorder = Recorder(settings.record_warmup) if settings.record_warmup else None
+    service = Service(catalog, metrics, recorder)
+    draining = stop.is_set
+
+    def is_ready() -> bool:
+        return not draining() and bool(catalog.models) and catalog.all_ready()
+
+    pages = _pages(settings, metrics, processes, catalog, is_ready)
+    routes = Routes(service, metrics, log, settings.limits, settings.timeout_s, pages)
+    manager.configure(settings.models)  # first, so that workers load while the ports are opened
+    async with _rest(settings, routes), _grpc(settings, service, manager, metrics, log, is_ready):
+        log.event("listening", rest=settings.rest_port, grpc=settings.grpc_port, host=settings.host)
+        watching = asyncio.ensure_future(manager.run())
+        announcing = asyncio.ensure_future(_announce(settings, catalog, manager))
+        gc.collect()
+        gc.freeze()
+        await stop.wait()
+        log.event("draining")
+        for task in (watching, announcing):
+            task.cancel()
+    await manager.drain()
+    log.event("stopped")
+
+
+def _manager_settings(settings: Settings) -> ManagerSettings:
+    template = WorkerSpec(
+        path="",
+        kind="bundle",
+        trust=settings.trust,
+        op_libraries=settings.op_libraries,
+        intra_op_threads=settings.intra_op_threads,
+        inter_op_threads=settings.inter_op_threads,
+        largest_batch=settings.batching.max_batch_size if settings.batching.allowed_sizes else 0,
+    )
+    batches, rows = settings.batching.max_enqueued_batches, settings.batching.max_batch_size
+    max_queue = min(settings.max_queue, batches * rows) if batches else settings.max_queue
+    group = GroupSettings(settings.instances, settings.batching, max_queue)
+    return ManagerSettings(group, template, settings.poll_seconds, settings.config_file, settings.record_warmup)
+
+
+def _pages(settings: Settings, metrics: Metrics, processes: Processes, catalog: Catalog, is_ready: Any) -> Pages:
+    def health() -> tuple[int, bytes, str]:
+        return 200, b"ok\n", "text/plain"
+
+    def ready() -> tuple[int, bytes, str]:
+        return (200, b"ready\n", "text/plain") if is_ready() else (503, b"not ready\n", "text/plain")
+
+    def status() -> tuple[int, bytes, str]:
+        document = {
+            name: {str(number): version.describe() for number, version in sorted(model.versions.items())}
+            for name, model in catalog.models.items()
+        }
+        return 200, json.dumps({"ready": is_ready(), "models": document}).encode(), "application/json"
+
+    pages: Pages = {"/healthz": health, "/readyz": ready, "/v1/glowplug/status": status}
+    if settings.metrics_path:
+        pages[settings.metrics_path] = lambda: (200, metrics.page(processes.pids), "text/plain; version=0.0.4")
+    return pages
+
+
+@contextlib.asynccontextmanager
+async def _rest(settings: Settings, routes: Routes) -> AsyncIterator[None]:
+    """Listen for REST for the length of the block; afterwards finish the requests that are here."""
+    loop = asyncio.get_running_loop()
+    connections: set[Connection] = set()
+    bounds = HttpSettings(settings.limits.request_bytes, error_body=error_body)
+    servers = []
+    if settings.rest_port:
+        try:
+            server = await loop.create_server(
+                lambda: Connection(routes, bounds, connections), settings.host, settings.rest_port, backlog=1024
+            )
+        except OSError as error:
+            raise _cannot_listen(settings.host, settings.rest_port, error) from error
+        servers.append(server)
+    if settings.rest_socket:
+        _remove_stale_socket(settings.rest_socket)
+        servers.append(
+            await loop.create_unix_server(lambda: Connection(routes, bounds, connections), settings.rest_socket)
+        )
+    try:
+        yield
+    finally:
+        for server in servers:
+            server.close()
+        for connection in list(connections):
+            connection.drain()
+        while connections:  # bounded by the supervisor's patience
+            await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def _grpc(
+    settings: Settings, service: Service, manager: Manager, metrics: Metrics, log: Log, is_ready: Any
+) -> AsyncIterator[None]:
+    """Listen for gRPC for the length of the block; afterwards finish the calls that are here."""
+    if not settings.grpc_port and not settings.grpc_socket:
+        yield
+        return
+    import grpc
+
+    from .rpc import health, reflection
+    from .rpc.services import Services
+
+    server = grpc.aio.server(options=_GRPC_OPTIONS)
+    services = Services(service, manager, metrics, log, settings.limits, settings.timeout_s)
+    server.add_generic_rpc_handlers((*services.handlers(), health.handler(is_ready), reflection.handler()))
+    if settings.grpc_port:
+        try:
+            server.add_insecure_port(f"{_bracketed(settings.host)}:{settings.grpc_port}")
+        except RuntimeError as error:
+            raise _cannot_listen(settings.host, settings.grpc_port, error) from error
+    if settings.grpc_socket:
+        _remove_stale_socket(settings.grpc_socket)
+        server.add_insecure_port(f"unix:{settings.grpc_socket}")
+    await server.start()
+    try:
+        yield
+    finally:
+        await server.stop(grace=settings.drain_seconds)
+
+
+async def _announce(settings: Settings, catalog: Catalog, manager: Manager) -> None:
+    """Print one line on stdout when every model answers for the first time."""
+    while not (catalog.models and catalog.all_ready()):
+        await manager.wait_for_change()
+    names = sorted(catalog.models)
+    if settings.announce_json:
+        text = json.dumps({"models": names, "rest_port": settings.rest_port, "grpc_port": settings.grpc_port})
+    else:
+        text = f"serving {', '.join(names)}: REST on port {settings.rest_port}, gRPC on port {settings.grpc_port}"
+    with contextlib.suppress(OSError):
+        os.write(1, f"{text}\n".encode())
+
+
+def _remove_stale_socket(path: str) -> None:
+    """Remove the socket that a server left behind; one that still answers is not ours to take."""
+    if not Path(path).is_socket():
+        return
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            Path(path).unlink(missing_ok=True)
+            return
+    raise UsageError("another server listens on this socket", seen=path)
+
+
+def _cannot_listen(host: str, port: int, error: Exception) -> UsageError:
+    return UsageError("cannot listen on this address", seen=f"{host}:{port} ({error})", remedy="choose another port")
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

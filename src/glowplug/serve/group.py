@@ -1,0 +1,341 @@
+"""The workers of one loaded version: hands them calls, joins calls into batches, and replaces workers that die.
+
+Runs in the front end's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from glowplug.core.errors import ModelError, RequestError
+from glowplug.core.manifest import Signature
+
+from . import frames
+from .batching import Batching
+from .calls import Arrays
+from .jobs import Batch, Job, batch_key, batch_rows, can_batch
+from .worker_spec import WorkerSpec, signatures_from_json
+
+_DEPTH = 2  # calls that a worker has at once: one that runs, and the next one already in its socket
+_FIRST_BACKOFF_S, _LAST_BACKOFF_S = 0.1, 30.0
+_HEALTHY_S = 5.0
+
+
+class Spawner(Protocol):
+    """Whoever can fork a worker: the supervisor, in the end."""
+
+    def spawn(self, spec: WorkerSpec, channel: socket.socket) -> int:
+        """Ask for a worker at the other end of `channel`; returns the number that `kill` takes."""
+
+    def kill(self, number: int) -> None:
+        """End a worker at once."""
+
+
+class Observer(Protocol):
+    """Whoever counts what happens."""
+
+    def batch_sent(self, rows: int, padding: int, waited_s: float) -> None:
+        """Learn that a batch went to a worker."""
+
+    def worker_died(self, reason: str) -> None:
+        """Learn that a worker ended on its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """How many workers, how calls are joined, and how many calls may wait."""
+
+    instances: int = 1
+    batching: Batching = field(default_factory=Batching)
+    max_queue: int = 1000
+
+
+class _Link(asyncio.Protocol):
+    """The front end's end of one worker's socket."""
+
+    def __init__(self, group: Group, place: int) -> None:
+        self.group, self.place = group, place
+        self.number = 0
+        self.ready = self.answered = False
+        self.report: dict[str, Any] = {}
+        self.failure = ""
+        self.running: dict[int, Batch] = {}
+        self.started = asyncio.get_running_loop().time()
+        self.transport: asyncio.Transport | None = None
+        self._splitter = frames.Splitter(self._receive)
+        self._next = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        self._splitter.feed(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.group._worker_gone(self)
+
+    def send(self, batch: Batch) -> None:
+        self._next = (self._next + 1) & 0xFFFFFFFF
+        self.running[self._next] = batch
+        job = batch.jobs[0]
+        pieces = frames.pack(frames.CALL, self._next, (job.signature, job.outputs), batch.inputs())
+        assert self.transport is not None
+        self.transport.writelines(pieces)
+
+    def _receive(self, kind: int, number: int, head: bytes, payload: memoryview) -> None:
+        document, arrays = frames.unpack(head, payload)
+        if kind == frames.ANSWER:
+            batch = self.running.pop(number)
+            self.answered = True
+            batch.deliver(arrays)
+            self.group._dispatch()
+        elif kind == frames.FAILURE and number:
+            self.group._batch_failed(self.running.pop(number), RequestError(document["error"], code=document["code"]))
+        elif kind == frames.FAILURE:
+            self.failure = document["error"]
+        elif kind == frames.READY:
+            self.ready, self.report = True, document
+            self.group._worker_ready(self)
+
+
+class Group:
+    """Workers with the same model."""
+
+    def __init__(self, spec: WorkerSpec, settings: GroupSettings, spawner: Spawner, observer: Observer) -> None:
+        self._spec, self._settings, self._spawner, self._observer = spec, settings, spawner, observer
+        self._loop = asyncio.get_running_loop()
+        self._links: list[_Link | None] = [None] * settings.instances
+        self._queue: deque[Job] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._closing = False
+        self._idle: asyncio.Future[None] | None = None
+        self._all_ready: asyncio.Future[None] = self._loop.create_future()
+        self._backoffs_s = [0.0] * settings.instances
+        self.signatures: Mapping[str, Signature] = {}
+        self._batchable: dict[str, bool] = {}
+        self.problem = ""
+        self.restarts = 0
+        self.reports: dict[int, dict[str, Any]] = {}
+
+    async def start(self) -> None:
+        """Start every worker and wait until all are warm; raises `ModelError` when one cannot load."""
+        for place in range(self._settings.instances):
+            self._start(place)
+        try:
+            await self._all_ready
+        except BaseException:
+            self._close_now()
+            raise
+        self.settled()
+
+    def settled(self) -> None:
+        """From now on, workers that are replaced start at full priority."""
+        self._spec = WorkerSpec.from_json({**self._spec.to_json(), "background": False})
+
+    @property
+    def ready(self) -> bool:
+        """Whether at least one worker can answer."""
+        return any(link is not None and link.ready for link in self._links)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many workers are warm, and how many there are to be."""
+        return sum(link is not None and link.ready for link in self._links), len(self._links)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers by which the spawner knows the workers."""
+        return [link.number for link in self._links if link is not None]
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for a worker."""
+        return len(self._queue)
+
+    @property
+    def running(self) -> int:
+        """How many calls are with workers."""
+        return sum(len(b.jobs) for link in self._links if link is not None for b in link.running.values())
+
+    def submit(
+        self, signature: str, inputs: Arrays, outputs: tuple[str, ...], timeout_s: float
+    ) -> asyncio.Future[dict[str, NDArray[Any]]]:
+        """Queue a call and return its future answer."""
+        if self._closing:
+            raise RequestError("this version is being unloaded", remedy="try again", code="UNAVAILABLE")
+        if len(self._queue) >= self._settings.max_queue:
+            raise RequestError(
+                "too many requests are waiting",
+                seen=f"{len(self._queue)} in the queue",
+                remedy="try again later",
+                code="RESOURCE_EXHAUSTED",
+            )
+        now = self._loop.time()
+        rows = self._rows(signature, inputs)
+        job = Job(signature, inputs, outputs, self._loop.create_future(), rows, now + timeout_s, now)
+        if rows:
+            job.key = batch_key(signature, inputs, outputs)
+        expiry = self._loop.call_at(job.deadline, _expire, job)
+        job.future.add_done_callback(lambda _: expiry.cancel())
+        self._queue.append(job)
+        self._dispatch()
+        return job.future
+
+    def _rows(self, signature: str, inputs: Arrays) -> int:
+        batching = self._settings.batching
+        if not batching.enabled or not self._batchable.get(signature):
+            return 0
+        rows = batch_rows(inputs)
+        if rows > batching.max_batch_size:
+            raise RequestError(
+                f"Task size {rows} is larger than maximum input batch size {batching.max_batch_size}",
+                remedy="send fewer rows at once",
+            )
+        return rows
+
+    def _dispatch(self) -> None:
+        """Hand out what can be handed out."""
+        while self._queue:
+            link = self._least_loaded()
+            if link is None:
+                break
+            batch = self._next_batch()
+            if batch is None:
+                break
+            now = self._loop.time()
+            self._observer.batch_sent(batch.rows, batch.padding, now - batch.jobs[0].enqueued)
+            link.send(batch)
+        if self._idle is not None and not self._idle.done() and not self._queue and not self.running:
+            self._idle.set_result(None)
+
+    def _least_loaded(self) -> _Link | None:
+        best: _Link | None = None
+        for link in self._links:
+            if link is not None and link.ready and len(link.running) < _DEPTH:
+                if not link.running:
+                    return link
+                if best is None or len(link.running) < len(best.running):
+                    best = link
+        return best
+
+    def _next_batch(self) -> Batch | None:
+        """Return the next batch to run; `None` when the first job waits for company."""
+        while self._queue and self._queue[0].future.done():  # expired or abandoned
+            self._queue.popleft()
+        if not self._queue:
+            return None
+        first = self._queue[0]
+        if not first.rows:
+            return Batch([self._queue.popleft()])
+        batching = self._settings.batching
+        chosen, rows, kept = list[Job](), 0, deque[Job]()
+        for job in self._queue:
+            if job.future.done():
+                continue
+            if job.key == first.key and rows + job.rows <= batching.max_batch_size:
+                chosen.append(job)
+                rows += job.rows
+            else:
+                kept.append(job)
+        wait = first.enqueued + batching.timeout_s - self._loop.time()
+        if rows < batching.max_batch_size and wait > 0 and not self._closing:
+            if self._timer is None:
+                self._timer = self._loop.call_later(wait, self._timer_fired)
+            return None
+        self._queue = kept
+        return Batch(chosen, padding=batching.padded(rows) - rows)
+
+    def _batch_failed(self, batch: Batch, error: RequestError) -> None:
+        """Run the calls of a batch that TensorFlow refused one by one: the fault of one is not that of the others."""
+        if len(batch.jobs) == 1:
+            batch.fail(error)
+        else:
+            for job in reversed(batch.jobs):
+                job.rows = 0
+                self._queue.appendleft(job)
+        self._dispatch()
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        self._dispatch()
+
+    async def drain(self) -> None:
+        """Take no more calls, finish those that are here, then end the workers."""
+        self._closing = True
+        self._dispatch()
+        if self._queue or self.running:
+            self._idle = self._loop.create_future()
+            await self._idle
+        self._close_now()
+
+    def _close_now(self) -> None:
+        self._closing = True
+        for link in self._links:
+            if link is not None and link.transport is not None:
+                link.transport.close()
+                if not link.ready:
+                    self._spawner.kill(link.number)
+        for job in self._queue:
+            job.fail(RequestError("this version was unloaded", remedy="try again", code="UNAVAILABLE"))
+        self._queue.clear()
+
+    def _start(self, place: int) -> None:
+        if self._closing:
+            return
+        ours, theirs = socket.socketpair()
+        link = _Link(self, place)
+        self._links[place] = link
+        link.number = self._spawner.spawn(self._spec, theirs)
+        theirs.close()
+        ours.setblocking(False)
+        opening = self._loop.create_task(self._loop.create_unix_connection(lambda: link, sock=ours))
+        opening.add_done_callback(lambda task: task.exception())
+
+    def _worker_ready(self, link: _Link) -> None:
+        if not self.signatures:
+            self.signatures = signatures_from_json(link.report["signatures"])
+            self._batchable = {name: can_batch(one) for name, one in self.signatures.items()}
+        self.reports[link.place] = link.report
+        self.problem = ""
+        if not self._all_ready.done() and all(one is not None and one.ready for one in self._links):
+            self._all_ready.set_result(None)
+        self._dispatch()
+
+    def _worker_gone(self, link: _Link) -> None:
+        """A worker's socket closed: its calls fail in a way that may be retried, and another one takes its place."""
+        for batch in link.running.values():
+            batch.fail(
+                RequestError("the worker stopped before it answered; the request may be retried", code="UNAVAILABLE")
+            )
+        link.running.clear()
+        if self._links[link.place] is link:
+            self._links[link.place] = None
+        if self._closing:
+            self._dispatch()
+            return
+        reason = link.failure or "the worker stopped without a message"
+        if not self._all_ready.done():
+            self._all_ready.set_exception(ModelError("the model cannot be loaded", seen=reason))
+            return
+        self.restarts += 1
+        self._observer.worker_died(reason)
+        delay = 0.0
+        if not link.answered and self._loop.time() - link.started < _HEALTHY_S:  # it never was of use
+            delay = self._backoffs_s[link.place]
+        self._backoffs_s[link.place] = min(max(delay * 2, _FIRST_BACKOFF_S), _LAST_BACKOFF_S)
+        if delay:
+            self.problem = f"{reason}; starting again in {delay:.1f} s"
+            self._loop.call_later(delay, self._start, link.place)
+        else:
+            self._start(link.place)
+
+
+def _expire(job: Job) -> None:
+    job.fail(RequestError("the deadline passed before the model answered", code="DEADLINE_EXCEEDED"))

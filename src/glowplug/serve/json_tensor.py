@@ -1,0 +1,214 @@
+"""JSON values to arrays and back, as TensorFlow Serving's REST API writes tensors.
+
+Nested lists are dense tensors, `{"b64": "..."}` is a string of bytes, `NaN`, `Infinity` and `-Infinity` stand bare,
+as in JavaScript. An output that ends in `_bytes` is written in base64; so are bytes of any other output that are not
+UTF-8, which has no other valid form in JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from glowplug.core.dtypes import BY_NAME
+from glowplug.core.errors import RequestError
+from glowplug.core.manifest import TensorSpec
+from glowplug.runtime.tensor import numpy_dtype
+
+from .limits import MAX_DEPTH, Limits, checked_shape
+
+_KINDS = {
+    bool: "a boolean",
+    str: "a string",
+    dict: "an object",
+    list: "a list",
+    type(None): "null",
+    float: "a fraction",
+}
+_ALLOWED: dict[str, set[type]] = {"i": {int}, "u": {int}, "b": {bool}, "f": {int, float}}
+_EXACT = {"float32": (1 << 24) - 1, "float64": (1 << 53) - 1}  # whole numbers beyond may change
+_BYTES_SUFFIX = "_bytes"
+
+
+def parse(body: bytes) -> Any:
+    """Return the JSON document of a request body, which must be an object."""
+    if not body.strip():
+        raise RequestError("JSON Parse error: The document is empty")
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as first:
+        document = _parse_leniently(body, first)
+    if not isinstance(document, dict):
+        raise RequestError("JSON Value: is not object", seen=_shown(document))
+    return document
+
+
+def _parse_leniently(body: bytes, first: Exception) -> Any:
+    """Parse a document with bare NaN and Infinity, which strict JSON does not have."""
+    if b"NaN" in body or b"Infinity" in body:
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError):
+            pass
+    raise RequestError(f"JSON Parse error: {first}") from None
+
+
+def to_array(value: Any, spec: TensorSpec, name: str, limits: Limits) -> NDArray[Any]:
+    """Return the array of a JSON value for the input `name`, which takes `spec`."""
+    items, shape = _flatten(value, spec, name)
+    checked_shape(name, shape, BY_NAME[spec.dtype].itemsize, limits)
+    if spec.dtype == "string":
+        array = np.empty(len(items), object)
+        for place, item in enumerate(items):
+            array[place] = text_bytes(item, name, spec)
+        return array.reshape(shape)
+    return _numbers(items, spec, name).reshape(shape)
+
+
+def _flatten(value: Any, spec: TensorSpec, name: str) -> tuple[list[Any], list[int]]:
+    """Return the elements and the shape of nested lists, level by level: ragged ones are refused on the way."""
+    if not isinstance(value, list):
+        return [value], []
+    items, shape = value, [len(value)]
+    while items and isinstance(items[0], list):
+        if len(shape) > MAX_DEPTH:
+            raise _refused(name, spec, f"lists nested deeper than {MAX_DEPTH} levels")
+        sizes = {len(item) if isinstance(item, list) else -1 for item in items}
+        if len(sizes) > 1:
+            first = len(items[0])
+            odd = next(item for item in items if not isinstance(item, list) or len(item) != first)
+            what = f"a list of {len(odd)}" if isinstance(odd, list) else _shown(odd)
+            raise _refused(name, spec, f"{what} where lists of {first} were begun, at level {len(shape)}")
+        shape.append(sizes.pop())
+        items = list(chain.from_iterable(items))
+    return items, shape
+
+
+def _numbers(items: list[Any], spec: TensorSpec, name: str) -> NDArray[Any]:
+    wanted = numpy_dtype(spec.dtype)
+    allowed = _ALLOWED.get(wanted.kind, _ALLOWED["f"])
+    if not set(map(type, items)) <= allowed:
+        odd = next(item for item in items if type(item) not in allowed)
+        raise _refused(name, spec, f"{_KINDS.get(type(odd), 'a value')} {_shown(odd)}")
+    if wanted.kind in "iu":
+        array = np.array(items) if items else np.empty(0, wanted)
+        low, high = int(np.iinfo(wanted).min), int(np.iinfo(wanted).max)
+        if array.dtype.kind not in "iu" or (array.size and (int(array.min()) < low or int(array.max()) > high)):
+            odd = next((item for item in items if not low <= item <= high), items[0])
+            raise _refused(name, spec, f"{_shown(odd)}, which is out of range")
+        return array.astype(wanted)
+    if wanted.kind == "b":
+        return np.array(items, wanted)
+    return _fractions(items, wanted, spec, name)
+
+
+def _fractions(items: list[Any], wanted: np.dtype[Any], spec: TensorSpec, name: str) -> NDArray[Any]:
+    try:
+        array = np.array(items, np.float64)
+    except OverflowError:
+        raise _refused(name, spec, "a number that is too large") from None
+    largest = _EXACT.get(spec.dtype, 0)
+    peak = float(np.abs(array).max()) if array.size else 0.0
+    if peak <= largest:  # nothing large, nothing that is not finite: nearly every request
+        return array.astype(wanted)
+    if largest and peak > largest:
+        odd = next((item for item in items if type(item) is int and abs(item) > largest), None)
+        if odd is not None:
+            raise _refused(name, spec, f"{odd}, which cannot be converted without loss of precision")
+    with np.errstate(over="ignore"):
+        cast: NDArray[Any] = array.astype(wanted)
+    if spec.dtype == "float32" and not np.isfinite(cast).all():
+        places = np.nonzero(np.isfinite(array) & ~np.isfinite(cast))[0]
+        if len(places):
+            raise _refused(name, spec, f"{items[places[0]]}, which is too large")
+    return cast
+
+
+def is_base64(value: Any) -> bool:
+    """Say whether a value is a string of bytes: an object whose only key is `b64`."""
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
+
+
+def text_bytes(value: Any, name: str, spec: TensorSpec | None) -> bytes:
+    """Return the bytes of a JSON string or base64 object."""
+    if isinstance(value, str):
+        try:
+            return value.encode()
+        except UnicodeEncodeError:
+            raise RequestError(f"input {name!r} holds text that is not Unicode") from None
+    if not is_base64(value):
+        raise _refused(name, spec, _shown(value))
+    text = "".join(value["b64"].split()).rstrip("=")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise RequestError(f"input {name!r}: unable to base64 decode", seen=_shown(value["b64"])) from None
+
+
+def to_json(array: NDArray[Any], name: str) -> Any:
+    """Return what `dumps` writes for the output `name`: an array it takes as it is, or nested lists."""
+    kind = array.dtype.kind
+    if array.dtype == object:
+        return _nested(array.tolist(), _base64 if name.endswith(_BYTES_SUFFIX) else _text)
+    if kind == "c":
+        raise RequestError("Failed to write JSON value for tensor type", seen=f"{array.dtype} of output {name!r}")
+    if kind == "V" or (array.dtype.itemsize < 4 and kind == "f"):
+        array = array.astype(np.float32)
+    if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
+        return array.astype(str).astype(np.float64).tolist()  # by way of text: the digits of a float32 and no more
+    return np.ascontiguousarray(array) if array.ndim else array.item() if kind in "iub" else array[()]
+
+
+def dumps(document: Any) -> bytes:
+    """Write a document whose leaves may be arrays. NaN and infinities are written bare."""
+    if _finite(document):
+        return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+    return json.dumps(document, default=_plain, ensure_ascii=False).encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.astype(str).astype(np.float64).tolist() if value.dtype.kind == "f" else value.tolist()
+    raise TypeError(type(value).__name__)
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_finite(item) for item in value.values())
+    if isinstance(value, list):
+        return all(_finite(item) for item in value)
+    return not isinstance(value, float) or np.isfinite(value) or isinstance(value, np.generic)
+
+
+def _nested(value: Any, convert: Any) -> Any:
+    return [_nested(item, convert) for item in value] if isinstance(value, list) else convert(value)
+
+
+def _base64(value: bytes | str) -> dict[str, str]:
+    return {"b64": base64.b64encode(value.encode() if isinstance(value, str) else value).decode()}
+
+
+def _text(value: bytes | str) -> Any:
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        return _base64(value)
+
+
+def _refused(name: str, spec: TensorSpec | None, seen: str) -> RequestError:
+    return RequestError(f"input {name!r} must be {spec or 'text'}", seen=f"got {seen}")
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = json.dumps(value, default=str)
+    except (ValueError, RecursionError):
+        return "a value nested too deeply"
+    return text if len(text) <= 80 else f"{text[:77]}..."

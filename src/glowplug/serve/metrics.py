@@ -1,0 +1,119 @@
+"""What is counted, in Prometheus' text form, under TensorFlow Serving's names where it has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from .catalog import Catalog
+from .versions import State, Version
+
+DEFAULT_PATH = "/monitoring/prometheus/metrics"
+_LATENCY = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+_ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+class Metrics:
+    """All meters of one server."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self.registry = registry = CollectorRegistry()
+        by_model = ("model_name", "version")
+        self._requests = Counter(
+            "tensorflow_serving_request",
+            "Requests by model, method and outcome.",
+            ("model_name", "method", "status"),
+            registry=registry,
+        )
+        self._latency = Histogram(
+            "tensorflow_serving_request_latency_seconds",
+            "Time from the request's last byte to the answer.",
+            ("model_name", "protocol"),
+            buckets=_LATENCY,
+            registry=registry,
+        )
+        self._answers = Counter("glowplug_serve_answers", "Answers by version.", by_model, registry=registry)
+        self._rows = Histogram(
+            "glowplug_serve_batch_rows", "Rows of a batch.", by_model, buckets=_ROWS, registry=registry
+        )
+        self._padding = Counter("glowplug_serve_padding_rows", "Rows added to a batch.", by_model, registry=registry)
+        self._waits = Histogram(
+            "glowplug_serve_queue_seconds", "Time in the queue.", by_model, buckets=_LATENCY, registry=registry
+        )
+        self._deaths = Counter("glowplug_serve_worker_deaths", "Workers that ended.", by_model, registry=registry)
+        self._first = Gauge(
+            "glowplug_serve_first_request_seconds", "Latency of a version's first request.", by_model, registry=registry
+        )
+        self._load = Gauge("glowplug_serve_load_seconds", "Time to load.", (*by_model, "stage"), registry=registry)
+        self._state = Gauge("glowplug_serve_version_state", "State, 30 is AVAILABLE.", by_model, registry=registry)
+        self._queue = Gauge("glowplug_serve_queue_length", "Calls that wait.", by_model, registry=registry)
+        self._pss = Gauge("glowplug_serve_pss_bytes", "Memory of the workers.", by_model, registry=registry)
+
+    def request(self, protocol: str, method: str, model: str, code: str, seconds: float) -> None:
+        """Count a request that was answered, well or not."""
+        known = model if model in self._catalog.models else ""  # names that clients make up must not fill the memory
+        self._requests.labels(known, method, code).inc()
+        self._latency.labels(known, protocol).observe(seconds)
+
+    def answered(self, version: Version) -> None:
+        """Count an answer of a version."""
+        self._answers.labels(version.model, str(version.number)).inc()
+
+    def observer(self, version: Version) -> VersionMeter:
+        """Return the meter that a version's group reports to."""
+        return VersionMeter(self, version)
+
+    def page(self, pids: dict[int, int]) -> bytes:
+        """Return the text for a scrape. `pids` maps a group's worker numbers to process ids."""
+        for gauge in (self._state, self._queue, self._pss, self._load, self._first):
+            gauge.clear()
+        for model in self._catalog.models.values():
+            for version in model.versions.values():
+                labels = (version.model, str(version.number))
+                self._state.labels(*labels).set(int(version.state))
+                if version.group is None or version.state is not State.AVAILABLE:
+                    continue
+                self._queue.labels(*labels).set(version.group.waiting)
+                if version.first_answer_s:
+                    self._first.labels(*labels).set(version.first_answer_s)
+                described = version.describe()
+                self._load.labels(*labels, "load").set(described["load_ns"] / 1e9)
+                self._load.labels(*labels, "warmup").set(described["warmup_ns"] / 1e9)
+                self._pss.labels(*labels).set(sum(pss_bytes(pids.get(number, 0)) for number in version.group.numbers))
+        page: bytes = generate_latest(self.registry)
+        return page
+
+
+class VersionMeter:
+    """Counts for one version what its group does."""
+
+    def __init__(self, metrics: Metrics, version: Version) -> None:
+        labels = (version.model, str(version.number))
+        self._rows = metrics._rows.labels(*labels)
+        self._waits = metrics._waits.labels(*labels)
+        self._deaths = metrics._deaths.labels(*labels)
+        self._padding = metrics._padding.labels(*labels)
+
+    def batch_sent(self, rows: int, padding: int, waited_s: float) -> None:
+        """Learn that a batch went to a worker."""
+        self._rows.observe(rows or 1)
+        self._waits.observe(waited_s)
+        if padding:
+            self._padding.inc(padding)
+
+    def worker_died(self, reason: str) -> None:
+        """Learn that a worker ended on its own."""
+        self._deaths.inc()
+
+
+def pss_bytes(pid: int) -> int:
+    """Return a process' proportional share of memory, 0 where it cannot be read."""
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0

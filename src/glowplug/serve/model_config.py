@@ -1,0 +1,93 @@
+"""Which models to serve, from the command line or from TensorFlow Serving's `model_config_file`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from glowplug.core.errors import UsageError
+
+from .text_config import read_text
+
+_NAME = re.compile(r"[^/:\s]{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which versions to serve: the newest `count`, all, or those named."""
+
+    kind: Literal["latest", "all", "specific"] = "latest"
+    count: int = 1
+    versions: tuple[int, ...] = ()
+
+    def choose(self, found: list[int]) -> list[int]:
+        """Return the versions to serve of those that are there, oldest first."""
+        if self.kind == "latest":
+            return sorted(found)[-self.count :]
+        return sorted(found if self.kind == "all" else set(found) & set(self.versions))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """One model: where its versions lie, which to serve, and labels for some of them."""
+
+    name: str
+    base_path: Path
+    policy: Policy = Policy()
+    labels: Mapping[str, int] = field(default_factory=dict)
+
+
+def from_argument(text: str) -> ModelConfig:
+    """Return the model that `NAME=PATH` or `PATH` names; a bare path is named for its last part."""
+    name, separator, path = text.partition("=")
+    if not separator:
+        name, path = Path(text).name.removesuffix(".glow"), text
+    return ModelConfig(check_name(name), check_path(path))
+
+
+def check_name(name: str) -> str:
+    """Return a model's name if it can stand in a URL."""
+    if not _NAME.fullmatch(name):
+        raise UsageError("a model's name cannot have spaces, colons or slashes", seen=name, remedy="use NAME=PATH")
+    return name
+
+
+def check_path(text: str) -> Path:
+    """Return a local path. Remote ones have to be fetched first."""
+    if "://" in text:
+        raise UsageError("models are served from local paths", seen=text, remedy="copy the bundle to this machine")
+    return Path(text)
+
+
+def read_config_file(path: Path) -> list[ModelConfig]:
+    """Read `--model_config_file`."""
+    return from_message(read_text(path, "ModelServerConfig"))
+
+
+def from_message(config: Any) -> list[ModelConfig]:
+    """Return the models of a `ModelServerConfig`."""
+    if config.WhichOneof("config") == "custom_model_config":
+        raise UsageError("custom_model_config is not supported", remedy="use model_config_list")
+    models = dict[str, ModelConfig]()
+    for entry in config.model_config_list.config:
+        if entry.model_platform not in ("", "tensorflow"):
+            raise UsageError("only TensorFlow models can be served", seen=entry.model_platform)
+        if entry.name in models:
+            raise UsageError("a model is configured twice", seen=entry.name)
+        models[entry.name] = ModelConfig(
+            check_name(entry.name), check_path(entry.base_path), _policy(entry), dict(entry.version_labels)
+        )
+    return list(models.values())
+
+
+def _policy(entry: Any) -> Policy:
+    choice = entry.model_version_policy
+    kind = choice.WhichOneof("policy_choice")
+    if kind == "all":
+        return Policy("all")
+    if kind == "specific":
+        return Policy("specific", versions=tuple(choice.specific.versions))
+    return Policy("latest", max(1, choice.latest.num_versions) if kind else 1)

@@ -1,0 +1,58 @@
+"""Lower CPU and IO priority for the length of a block, where the system lets a process take it back afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+_NICE = 10
+_IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
+_WHO_PROCESS, _BEST_EFFORT_LOWEST, _NONE = 1, (2 << 13) | 7, 0
+
+
+@contextlib.contextmanager
+def lowered() -> Iterator[None]:
+    """Run the block at low priority.
+
+    Only a privileged process may raise its own priority again. Without that right the block runs as it is: a model
+    that served with low priority for good would be worse.
+    """
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    if not _may_return(before):
+        yield
+        return
+    os.setpriority(os.PRIO_PROCESS, 0, min(before + _NICE, 19))
+    _set_io(_BEST_EFFORT_LOWEST)
+    try:
+        yield
+    finally:
+        for thread in _threads():  # those that TensorFlow started meanwhile inherited the low priority
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, thread, before)
+            _set_io(_NONE, thread)
+
+
+def _may_return(before: int) -> bool:
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, min(before + 1, 19))
+        os.setpriority(os.PRIO_PROCESS, 0, before)
+    except OSError:
+        return False
+    return True
+
+
+def _threads() -> list[int]:
+    try:
+        return [int(entry.name) for entry in Path("/proc/self/task").iterdir()]
+    except OSError:
+        return [0]
+
+
+def _set_io(value: int, thread: int = 0) -> None:
+    number = _IOPRIO_SET.get(platform.machine())
+    if number is not None and os.uname().sysname == "Linux":
+        ctypes.CDLL(None).syscall(number, _WHO_PROCESS, thread, value)

@@ -1,0 +1,243 @@
+"""HTTP/1.1 over asyncio: one connection, its requests in order, bounds on everything that is kept.
+
+httptools parses; what is left is small, and far faster than a framework around it (see the decision record).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+import httptools
+
+from glowplug.core.errors import RequestError
+
+_MAX_HEADER_BYTES = 1 << 16
+_MAX_PIPELINED = 16
+_GZIP_FROM_BYTES = 1 << 12
+_GZIP_LEVEL = 1
+_REASONS = {status.value: status.phrase for status in HTTPStatus} | {499: "Client Closed Request"}
+
+
+@dataclass(slots=True)
+class Request:
+    """One request. Header names are lower case."""
+
+    method: str
+    path: str
+    headers: dict[bytes, bytes]
+    body: bytes
+    local: bool  # came over loopback or a unix socket
+
+
+@dataclass(slots=True)
+class Response:
+    """One answer."""
+
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(slots=True)
+class HttpSettings:
+    """Bounds of a connection."""
+
+    max_body_bytes: int
+    idle_seconds: float = 75.0
+    error_body: Callable[[str], bytes] = lambda text: text.encode()
+
+
+class Connection(asyncio.Protocol):
+    """One connection. Requests that come before an answer is out wait their turn."""
+
+    def __init__(self, handler: Handler, settings: HttpSettings, open_connections: set[Connection]) -> None:
+        self._handler, self._settings, self._open = handler, settings, open_connections
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._waiting: deque[tuple[Request, bool]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._local = False
+        self._draining = self._broken = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._header_bytes = 0
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+
+    # asyncio calls these
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+        peer = transport.get_extra_info("peername")
+        self._local = not isinstance(peer, tuple) or peer[0] in ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+        self._open.add(self)
+        self._rest()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._open.discard(self)
+        self._broken = True
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        if self._broken:
+            return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(400, "upgrades are not supported")
+        except (httptools.HttpParserError, _TooLargeError) as error:
+            cause = error if isinstance(error, _TooLargeError) else error.__context__
+            if isinstance(cause, _TooLargeError):
+                self._refuse(cause.status, str(cause))
+            else:
+                self._refuse(400, "malformed HTTP request")
+
+    # httptools calls these
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+        self._count_header(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_header(len(name) + len(value))
+        self._headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        length = self._headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self._settings.max_body_bytes:
+            raise _TooLargeError(
+                413, f"the body is larger than {self._settings.max_body_bytes} bytes (--max-request-bytes)"
+            )
+        if self._headers.get(b"expect", b"").lower() == b"100-continue" and self._transport is not None:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, data: bytes) -> None:
+        self._body_bytes += len(data)
+        if self._body_bytes > self._settings.max_body_bytes:
+            raise _TooLargeError(
+                413, f"the body is larger than {self._settings.max_body_bytes} bytes (--max-request-bytes)"
+            )
+        self._body.append(data)
+
+    def on_message_complete(self) -> None:
+        path = self._url.partition(b"?")[0].decode("ascii", "replace")
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        request = Request(self._parser.get_method().decode(), path, self._headers, body, self._local)
+        keep = self._parser.should_keep_alive()
+        self._reset()
+        self._waiting.append((request, keep))
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._task is None:
+            self._task = self._loop.create_task(self._answer_all())
+        elif len(self._waiting) >= _MAX_PIPELINED and self._transport is not None:
+            self._transport.pause_reading()
+
+    def _count_header(self, size: int) -> None:
+        self._header_bytes += size
+        if self._header_bytes > _MAX_HEADER_BYTES:
+            raise _TooLargeError(431, "the headers are too large")
+
+    # answering
+
+    async def _answer_all(self) -> None:
+        try:
+            while self._waiting and not self._broken:
+                request, keep = self._waiting.popleft()
+                response = await self._answer(request)
+                keep = keep and not self._draining
+                self._write(response, keep=keep, accepts_gzip=b"gzip" in request.headers.get(b"accept-encoding", b""))
+                if not keep:
+                    self._close()
+                    return
+                if self._transport is not None and not self._transport.is_reading():
+                    self._transport.resume_reading()
+        finally:
+            self._task = None
+        self._rest()
+
+    async def _answer(self, request: Request) -> Response:
+        if request.headers.get(b"content-encoding", b"").lower() == b"gzip":
+            try:
+                request.body = _gunzip(request.body, self._settings.max_body_bytes)
+            except RequestError as error:
+                return Response(400, self._settings.error_body(str(error)))
+        return await self._handler(request)
+
+    def _write(self, response: Response, *, keep: bool, accepts_gzip: bool) -> None:
+        if self._transport is None or self._broken:
+            return
+        body, extra = response.body, ""
+        if accepts_gzip and len(body) >= _GZIP_FROM_BYTES:
+            packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
+            body, extra = packer.compress(body) + packer.flush(), "Content-Encoding: gzip\r\n"
+        for name, value in response.headers.items():
+            extra += f"{name}: {value}\r\n"
+        if not keep:
+            extra += "Connection: close\r\n"
+        head = (
+            f"HTTP/1.1 {response.status} {_REASONS.get(response.status, 'Unknown')}\r\n"
+            f"Content-Type: {response.content_type}\r\nContent-Length: {len(body)}\r\n{extra}\r\n"
+        )
+        self._transport.write(head.encode() + body)
+
+    def _refuse(self, status: int, text: str) -> None:
+        """Answer what cannot be parsed and close: where the next request begins is unknown."""
+        self._write(Response(status, self._settings.error_body(text)), keep=False, accepts_gzip=False)
+        self._broken = True
+        self._close()
+
+    def _rest(self) -> None:
+        """Wait for the next request, or for the rest of one, but not for ever."""
+        if self._draining:
+            self._close()
+        elif not self._broken:
+            self._timer = self._loop.call_later(self._settings.idle_seconds, self._close)
+
+    def _close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def drain(self) -> None:
+        """Close after the requests that are already here."""
+        self._draining = True
+        if self._task is None:
+            self._close()
+
+
+class _TooLargeError(Exception):
+    def __init__(self, status: int, text: str) -> None:
+        self.status = status
+        super().__init__(text)
+
+
+def _gunzip(data: bytes, limit: int) -> bytes:
+    unpacker = zlib.decompressobj(31)
+    try:
+        body = unpacker.decompress(data, limit + 1)
+    except zlib.error:
+        raise RequestError("the body is not gzip") from None
+    if len(body) > limit or unpacker.unconsumed_tail:
+        raise RequestError(f"the unpacked body is larger than {limit} bytes (--max-request-bytes)")
+    if not unpacker.eof:
+        raise RequestError("the gzip body is cut off")
+    return body

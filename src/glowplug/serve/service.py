@@ -1,0 +1,130 @@
+"""What the server can do, whichever protocol asks: predict, classify, regress, tell status and metadata.
+
+Inputs are arrays and messages, outputs too; bodies and wire forms belong to `rest` and `rpc`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from glowplug.core.dtypes import BY_NAME
+from glowplug.core.errors import RequestError
+
+from . import inference
+from .calls import Arrays, Target, check_inputs, choose_outputs, find_signature
+from .catalog import Catalog
+from .examples import serialized
+from .group import Group
+from .messages import serving
+from .metrics import Metrics
+from .recording import Recorder
+from .statuses import CODES
+from .versions import Version
+
+
+class Service:
+    """The operations of the API over the catalogue of models."""
+
+    def __init__(self, catalog: Catalog, metrics: Metrics, recorder: Recorder | None = None) -> None:
+        self.catalog, self._metrics, self._recorder = catalog, metrics, recorder
+
+    async def predict(
+        self, target: Target, signature: str, inputs: Arrays, wanted: list[str], timeout_s: float
+    ) -> tuple[Version, str, dict[str, Any]]:
+        """Run a signature. Returns the version that answered, the signature's name and the outputs."""
+        version, group = self.catalog.group(target)
+        name, declared = find_signature(group.signatures, signature)
+        check_inputs(name, declared, inputs)
+        outputs = choose_outputs(declared, wanted)
+        answer = await self._submit(version, group, name, inputs, tuple(outputs), timeout_s)
+        if self._recorder is not None:
+            self._recorder.offer(version, name, inputs)
+        return version, name, answer
+
+    async def _submit(
+        self, version: Version, group: Group, name: str, inputs: Arrays, outputs: tuple[str, ...], timeout_s: float
+    ) -> dict[str, Any]:
+        began = time.perf_counter()
+        answer = await group.submit(name, inputs, outputs, timeout_s)
+        version.first_answer_s = version.first_answer_s or time.perf_counter() - began
+        self._metrics.answered(version)
+        return answer
+
+    async def infer(
+        self, method: str, target: Target, signature: str, given: Any, timeout_s: float
+    ) -> tuple[Version, str, Any]:
+        """Classify or regress examples. Returns the version, the signature's name and the result message."""
+        version, group = self.catalog.group(target)
+        name, declared = find_signature(group.signatures, signature)
+        inference.check_signature(method, name, declared)
+        examples = serialized(given)
+        outputs = tuple(declared.outputs)
+        answer = await self._submit(version, group, name, {"inputs": examples}, outputs, timeout_s)
+        build = inference.classification if method == "classify" else inference.regression
+        return version, name, build(answer, len(examples))
+
+    async def multi_infer(self, tasks: list[Any], given: Any, timeout_s: float) -> list[Any]:
+        """Answer several classify and regress tasks over the same examples."""
+        if not tasks:
+            raise RequestError("MultiInferenceRequest::tasks is empty")
+        if len({task.model_spec.name for task in tasks}) > 1:
+            raise RequestError("All ModelSpecs in a MultiInferenceRequest must access the same model name")
+        results = []
+        for task in tasks:
+            method = inference.METHODS.get(task.method_name)
+            if method is None:
+                raise RequestError("Unsupported signature method_name", seen=task.method_name, code="UNIMPLEMENTED")
+            spec = task.model_spec
+            version, name, found = await self.infer(method, read_target(spec), spec.signature_name, given, timeout_s)
+            result = serving("InferenceResult")(model_spec=write_spec(version, name))
+            getattr(result, f"{'classification' if method == 'classify' else 'regression'}_result").CopyFrom(found)
+            results.append(result)
+        return results
+
+    def metadata(self, target: Target) -> tuple[Version, Any]:
+        """Return a version and the `SignatureDefMap` that describes it."""
+        version, group = self.catalog.group(target)
+        found = serving("SignatureDefMap")()
+        for name, signature in group.signatures.items():
+            entry = found.signature_def[name]
+            entry.method_name = inference.method_name(signature)
+            for ports, infos in ((signature.inputs, entry.inputs), (signature.outputs, entry.outputs)):
+                for key, port in ports.items():
+                    info = infos[key]
+                    info.name = port.tensor
+                    info.dtype = BY_NAME[port.spec.dtype].code
+                    info.tensor_shape.SetInParent()
+                    if port.spec.shape is None:
+                        info.tensor_shape.unknown_rank = True
+                    for size in port.spec.shape or ():
+                        info.tensor_shape.dim.add(size=-1 if size is None else size)
+        return version, found
+
+    def status(self, target: Target) -> Any:
+        """Return the `GetModelStatusResponse` for a model or one version of it."""
+        response = serving("GetModelStatusResponse")()
+        for version in self.catalog.statuses(target):
+            entry = response.model_version_status.add(version=version.number, state=int(version.state))
+            entry.status.error_code = CODES[version.code]
+            entry.status.error_message = version.error
+        return response
+
+
+def read_target(spec: Any) -> Target:
+    """Return which model a `ModelSpec` means."""
+    if not spec.name:
+        raise RequestError("ModelSpec has no name specified")
+    choice = spec.WhichOneof("version_choice")
+    return Target(
+        spec.name,
+        spec.version.value if choice == "version" else None,
+        spec.version_label if choice == "version_label" else None,
+    )
+
+
+def write_spec(version: Version, signature: str) -> Any:
+    """Return the `ModelSpec` that an answer carries."""
+    spec = serving("ModelSpec")(name=version.model, signature_name=signature)
+    spec.version.value = version.number
+    return spec

@@ -1,0 +1,41 @@
+"""Everything that a server is told when it starts, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .batching import Batching
+from .limits import Limits
+from .model_config import ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to serve. A port of 0 and an empty socket path mean that this way in is off."""
+
+    models: tuple[ModelConfig, ...] = ()
+    config_file: Path | None = None
+    host: str = "127.0.0.1"
+    rest_port: int = 8501
+    grpc_port: int = 8500
+    grpc_socket: str = ""
+    rest_socket: str = ""
+    instances: int = 1
+    batching: Batching = field(default_factory=Batching)
+    max_queue: int = 1000
+    limits: Limits = field(default_factory=Limits)
+    timeout_s: float = 30.0
+    poll_seconds: float = 1.0
+    drain_seconds: float = 30.0
+    metrics_path: str = ""
+    pack: bool = True
+    pack_cache: Path = Path()
+    record_warmup: Path | None = None
+    trust: bool = False
+    op_libraries: tuple[str, ...] = ()
+    intra_op_threads: int = 0
+    inter_op_threads: int = 0
+    log_json: bool = False
+    access_log: bool = False
+    announce_json: bool = False

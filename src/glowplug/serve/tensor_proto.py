@@ -1,0 +1,194 @@
+"""`TensorProto` to arrays and back, with TensorFlow's own reading of short and of typed fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glowplug.core.dtypes import BY_CODE, BY_NAME
+from glowplug.core.errors import RequestError
+from glowplug.runtime.tensor import numpy_dtype
+
+from .limits import Limits, checked_shape
+from .messages import message
+
+# dtype -> the typed field that carries its elements. Halves travel as their bits, small integers as int32.
+_FIELDS = {
+    "float32": "float_val",
+    "float64": "double_val",
+    "int32": "int_val",
+    "uint8": "int_val",
+    "int16": "int_val",
+    "int8": "int_val",
+    "uint16": "int_val",
+    "complex64": "scomplex_val",
+    "int64": "int64_val",
+    "bool": "bool_val",
+    "bfloat16": "half_val",
+    "float16": "half_val",
+    "complex128": "dcomplex_val",
+    "uint32": "uint32_val",
+    "uint64": "uint64_val",
+    "int4": "int_val",
+    "uint4": "int_val",
+}
+_BITS = frozenset({"bfloat16", "float16"})
+# Fields of fixed-width elements can be written from an array's bytes: the field's number, the type of one element.
+_FIXED = {
+    "float32": (5, "<f4"),
+    "float64": (6, "<f8"),
+    "complex64": (9, "<f4"),
+    "complex128": (12, "<f8"),
+}
+_LENGTH_DELIMITED = 2
+
+
+def decode(proto: Any, name: str, limits: Limits) -> NDArray[Any]:
+    """Return the array of a `TensorProto`; `name` is the input that messages speak of."""
+    dtype = BY_CODE.get(proto.dtype)
+    if dtype is None:
+        raise RequestError(f"input {name!r} has a type that this server does not take", seen=f"DataType {proto.dtype}")
+    if proto.tensor_shape.unknown_rank:
+        raise RequestError(f"input {name!r} has no shape", seen="unknown rank")
+    shape = checked_shape(name, [dim.size for dim in proto.tensor_shape.dim], dtype.itemsize, limits)
+    count = 1
+    for size in shape:
+        count *= size
+    if dtype.name == "string":
+        return _decode_strings(proto, name, count, limits).reshape(shape)
+    wanted = numpy_dtype(dtype.name)
+    content = proto.tensor_content
+    if content:
+        if len(content) != count * dtype.itemsize:
+            raise RequestError(
+                f"the tensor_content of input {name!r} does not fit its shape",
+                seen=f"{len(content)} bytes for {dtype.name}{list(shape)}",
+                remedy=f"send {count * dtype.itemsize} bytes",
+            )
+        return np.frombuffer(content, wanted).reshape(shape)
+    return _filled(_decode_field(proto, dtype.name, wanted, name), count, wanted).reshape(shape)
+
+
+def _decode_field(proto: Any, dtype: str, wanted: np.dtype[Any], name: str) -> NDArray[Any]:
+    if dtype.startswith("float8"):
+        return np.frombuffer(proto.float8_val, wanted)
+    if dtype in _FIXED:
+        return _decode_fixed(proto, dtype, wanted, name)
+    values = getattr(proto, _FIELDS[dtype])
+    if dtype in _BITS:
+        return np.fromiter(values, np.uint32, len(values)).astype(np.uint16).view(wanted)
+    if dtype in ("int4", "uint4"):
+        return np.fromiter(values, np.int32, len(values)).astype(wanted)
+    return np.fromiter(values, np.int64 if _FIELDS[dtype] == "int_val" else wanted, len(values)).astype(wanted)
+
+
+def _decode_fixed(proto: Any, dtype: str, wanted: np.dtype[Any], name: str) -> NDArray[Any]:
+    """Return the elements of a field that is fixed-width on the wire, from its bytes: no loop over the elements.
+
+    protobuf gives no access to the memory of such a field, but writes it again as fast as it copies.
+    """
+    part = _FIXED[dtype][1]
+    alone = message("tensorflow.TensorProto")()
+    getattr(alone, _FIELDS[dtype]).MergeFrom(getattr(proto, _FIELDS[dtype]))
+    data = alone.SerializeToString()
+    values = np.frombuffer(data, part, offset=len(data) - _length_behind_header(data))
+    if len(values) * values.itemsize % wanted.itemsize:
+        raise RequestError(f"input {name!r} has half a complex number", seen=f"{len(values)} parts")
+    return values.view(wanted)
+
+
+def _length_behind_header(data: bytes) -> int:
+    """Return the length of the one packed field that `data` consists of; its tag takes one byte."""
+    length = shift = 0
+    for byte in data[1:]:
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    return length
+
+
+def _filled(values: NDArray[Any], count: int, wanted: np.dtype[Any]) -> NDArray[Any]:
+    """Return `count` elements: the last one given is repeated, none at all means zeros, too many are cut."""
+    if len(values) >= count:
+        return values[:count]
+    array = np.zeros(count, wanted)
+    array[: len(values)] = values
+    if len(values):
+        array[len(values) :] = values[-1]
+    return array
+
+
+def _decode_strings(proto: Any, name: str, count: int, limits: Limits) -> NDArray[Any]:
+    values = list(proto.string_val)
+    if proto.tensor_content:
+        values = _split_strings(proto.tensor_content, count, name)
+    if count > len(values) and count * 8 > limits.tensor_bytes:
+        raise RequestError(f"input {name!r} is larger than this server takes", seen=f"{count} strings")
+    array = np.empty(count, object)
+    fill = values[-1] if values else b""
+    for place in range(count):
+        array[place] = values[place] if place < len(values) else fill
+    return array
+
+
+def _split_strings(content: bytes, count: int, name: str) -> list[bytes]:
+    """Read TensorFlow's packed form: the lengths as varints, then the strings one after the other."""
+    lengths, position = [], 0
+    refused = RequestError(f"the tensor_content of input {name!r} does not hold {count} strings")
+    if count > len(content):
+        raise refused
+    for _ in range(count):
+        value = shift = 0
+        while True:
+            if position >= len(content) or shift > 28:
+                raise refused
+            byte = content[position]
+            position += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        lengths.append(value)
+    if position + sum(lengths) != len(content):
+        raise refused
+    strings = []
+    for length in lengths:
+        strings.append(content[position : position + length])
+        position += length
+    return strings
+
+
+def encode(array: NDArray[Any], dtype: str) -> Any:
+    """Return the `TensorProto` of an array, its elements in the typed field, as TensorFlow Serving answers."""
+    proto = message("tensorflow.TensorProto")(dtype=BY_NAME[dtype].code)
+    for size in array.shape:
+        proto.tensor_shape.dim.add(size=size)
+    if not array.ndim:
+        proto.tensor_shape.SetInParent()
+    if dtype == "string":
+        proto.string_val.extend(item.encode() if isinstance(item, str) else bytes(item) for item in array.flat)
+    elif dtype in _FIXED:
+        number, part = _FIXED[dtype]
+        data = np.ascontiguousarray(array).tobytes() if array.dtype.byteorder != ">" else array.astype(part).tobytes()
+        if data:  # far faster than element by element, and the same bytes
+            proto.MergeFromString(_varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(data)) + data)
+    elif dtype in _BITS:
+        proto.half_val.extend(np.ascontiguousarray(array).view(np.uint16).ravel().tolist())
+    elif dtype.startswith("float8"):
+        proto.float8_val = np.ascontiguousarray(array).tobytes()
+    else:
+        items = array.astype(np.int32) if dtype in ("int4", "uint4") else array
+        getattr(proto, _FIELDS[dtype]).extend(items.ravel().tolist())
+    return proto
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,67 @@
+"""One version of a model: its state, its group of workers, and what happened to it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from .group import Group
+from .sources import Source
+
+
+class State(IntEnum):
+    """TensorFlow Serving's states, with its numbers."""
+
+    START = 10
+    LOADING = 20
+    AVAILABLE = 30
+    UNLOADING = 40
+    END = 50
+
+
+@dataclass(slots=True, eq=False)
+class Version:
+    """A version that was found on disk. `error` says why it ended; `code` is gRPC's for it."""
+
+    model: str
+    number: int
+    source: Source
+    state: State = State.START
+    group: Group | None = None
+    loading: Group | None = None
+    engine: str = ""
+    error: str = ""
+    code: str = "OK"
+    began: float = field(default_factory=time.monotonic)
+    ready_after_s: float = 0.0
+    first_answer_s: float = 0.0
+    packed: bool = False
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the status shows beyond TensorFlow Serving's: engine, workers, warm-up, trouble."""
+        shown: dict[str, Any] = {"engine": self.engine, "state": self.state.name}
+        if self.state is State.LOADING and self.loading is not None:
+            elapsed = time.monotonic() - self.began
+            ready, total = self.loading.progress
+            shown |= {"workers_ready": ready, "workers_wanted": total, "elapsed_s": round(elapsed, 3)}
+            if ready:
+                shown["eta_s"] = round(elapsed / ready * (total - ready), 3)
+        if self.group is not None:
+            reports = list(self.group.reports.values())
+            shown |= {
+                "workers": len(self.group.numbers),
+                "restarts": self.group.restarts,
+                "load_ns": max((one["load_ns"] for one in reports), default=0),
+                "warmup": reports[0]["warmup"] if reports else [],
+                "warmup_ns": max((one["warmup_ns"] for one in reports), default=0),
+                "notes": reports[0]["notes"] if reports else [],
+            }
+            if self.group.problem:
+                shown["problem"] = self.group.problem
+        if self.state is State.AVAILABLE:
+            shown["ready_after_s"] = round(self.ready_after_s, 3)
+        if self.error:
+            shown["error"] = self.error
+        return shown

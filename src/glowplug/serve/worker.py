@@ -1,0 +1,188 @@
+"""A worker: one process with one model, which answers the calls that come over its socket, one after the other.
+
+Runs in a child that the supervisor forked before any TensorFlow thread existed. It ends when its socket closes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from glowplug.core.clock import now_ns
+from glowplug.core.errors import GlowplugError, TensorFlowError
+from glowplug.core.manifest import Signature
+from glowplug.loader.engine import Engine, Options
+
+from . import frames, priority, warmup
+from .limits import Limits
+from .worker_spec import WorkerSpec, signatures_to_json
+
+_CALLERS_FAULT = ("INVALID_ARGUMENT", "OUT_OF_RANGE", "FAILED_PRECONDITION", "UNIMPLEMENTED", "NOT_FOUND")
+_CHUNK_BYTES = 1 << 20
+LOAD_FAILED = 3
+
+
+def main(channel: socket.socket, spec: WorkerSpec) -> int:
+    """Load, warm up, say so, then answer until the socket closes. Returns the exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # whoever started us says when to stop, by closing the socket
+        signal.signal(number, signal.SIG_IGN)
+    channel.setblocking(True)
+    try:
+        with priority.lowered() if spec.background else contextlib.nullcontext():
+            engine = _load_and_warm(channel, spec)
+    except GlowplugError as error:
+        return _give_up(channel, str(error))
+    except Exception as error:  # the process boundary
+        traceback.print_exc()
+        return _give_up(channel, f"unexpected {type(error).__name__}")
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        _serve(channel, engine)
+    return 0
+
+
+def _give_up(channel: socket.socket, reason: str) -> int:
+    with contextlib.suppress(OSError):
+        _send(channel, frames.pack(frames.FAILURE, 0, {"error": reason}))
+    return LOAD_FAILED
+
+
+def _load_and_warm(channel: socket.socket, spec: WorkerSpec) -> Engine:
+    began = now_ns()
+    engine, packed = _open(spec)
+    loaded = now_ns()
+    calls = [asdict(call) for call in warmup.run(engine, _planned(engine, spec, packed))]
+    document = {
+        "signatures": signatures_to_json(engine.signatures),
+        "notes": engine.notes,
+        "load_ns": loaded - began,
+        "warmup_ns": now_ns() - loaded,
+        "warmup": calls,
+    }
+    _send(channel, frames.pack(frames.READY, 0, document))
+    return engine
+
+
+def _open(spec: WorkerSpec) -> tuple[Engine, list[warmup.Planned]]:
+    path = Path(spec.path)
+    if spec.kind == "saved_model":
+        from glowplug.runtime.config import SessionConfig
+        from glowplug.runtime.oplibrary import load_op_library
+
+        from .plain_model import PlainModel
+
+        for name in spec.op_libraries:
+            load_op_library(name)
+        return PlainModel(path, SessionConfig(spec.intra_op_threads, spec.inter_op_threads, optimize=True)), []
+    from glowplug.bundle.reader import open_bundle
+    from glowplug.loader.open import open_engine
+    from glowplug.loader.warmup import decode
+
+    bundle = open_bundle(path)
+    options = Options(spec.trust, spec.op_libraries, spec.intra_op_threads, spec.inter_op_threads)
+    engine = open_engine(bundle, options)
+    requests = [decode(file.read_bytes(), file.name) for file in bundle.warmup_files]
+    return engine, [warmup.Planned(one.signature, "packed", one.inputs) for one in requests]
+
+
+def _planned(engine: Engine, spec: WorkerSpec, packed: list[warmup.Planned]) -> Iterator[warmup.Planned]:
+    yield from packed
+    found = bool(packed)
+    for path in (Path(spec.path) / warmup.SERVING_FILE, Path(spec.recorded) if spec.recorded else None):
+        if path is not None and path.is_file():
+            found = True
+            yield from _from_file(path, engine.notes)
+    if spec.synthesize and (not found or spec.largest_batch > 1):
+        yield from warmup.synthesized(engine.signatures, spec.largest_batch)
+
+
+def _from_file(path: Path, notes: list[str]) -> Iterator[warmup.Planned]:
+    """Read a warm-up file as far as it goes: a damaged one is noted, and does not keep the model from serving."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        yield from warmup.from_serving_file(path, Limits())
+    except (GlowplugError, DecodeError, OSError) as error:
+        notes.append(f"the warm-up file {path.name} could not be read to its end: {error}")
+
+
+def _serve(channel: socket.socket, engine: Engine) -> None:
+    def receive(kind: int, number: int, head: bytes, payload: memoryview) -> None:
+        _send(channel, _answer(engine, number, head, payload))
+
+    splitter = frames.Splitter(receive)
+    while data := channel.recv(_CHUNK_BYTES):
+        splitter.feed(data)
+
+
+def _answer(engine: Engine, number: int, head: bytes, payload: memoryview) -> list[frames.Buffer]:
+    began = now_ns()
+    (name, outputs), inputs = frames.unpack(head, payload)
+    signature = engine.signatures[name]
+    try:
+        results = engine.run(name, [inputs[key] for key in signature.inputs])
+    except TensorFlowError as error:
+        code = error.code if error.code in _CALLERS_FAULT else "INTERNAL"
+        text = _public(error) + _misfits(signature, inputs) if code != "INTERNAL" else _public(error)
+        return frames.pack(frames.FAILURE, number, {"error": text, "code": code})
+    except GlowplugError as error:
+        return frames.pack(frames.FAILURE, number, {"error": str(error), "code": "INVALID_ARGUMENT"})
+    except MemoryError:
+        return frames.pack(frames.FAILURE, number, {"error": "out of memory", "code": "RESOURCE_EXHAUSTED"})
+    except Exception as error:  # the process boundary: the model stays up, the caller learns that it was our fault
+        traceback.print_exc()
+        problem = f"unexpected {type(error).__name__}"
+        return frames.pack(frames.FAILURE, number, {"error": problem, "code": "INTERNAL"})
+    every = dict(zip(signature.outputs, results, strict=True))
+    return frames.pack(frames.ANSWER, number, now_ns() - began, {key: every[key] for key in outputs})
+
+
+def _misfits(signature: Signature, inputs: Mapping[str, NDArray[Any]]) -> str:
+    """Name the inputs whose shape is not the declared one: most likely the reason why TensorFlow refused."""
+    found = [
+        f"input {name!r} must be {port.spec}, got {port.spec.dtype}{list(inputs[name].shape)}"
+        for name, port in signature.inputs.items()
+        if not _fits(port.spec.shape, inputs[name].shape)
+    ]
+    return f" ({'; '.join(found)})" if found else ""
+
+
+def _fits(declared: tuple[int | None, ...] | None, shape: tuple[int, ...]) -> bool:
+    if declared is None:
+        return True
+    return len(declared) == len(shape) and all(d in (None, s) for d, s in zip(declared, shape, strict=True))
+
+
+def _public(error: TensorFlowError) -> str:
+    """Return TensorFlow's message without the stack of graph nodes behind it."""
+    return str(error.seen).partition(": ")[2].splitlines()[0][:1000]
+
+
+def _send(channel: socket.socket, pieces: list[frames.Buffer]) -> None:
+    total = sum(map(len, pieces))
+    if total <= _CHUNK_BYTES:
+        channel.sendall(b"".join(pieces))
+        return
+    for piece in pieces:
+        channel.sendall(piece)
+
+
+def run_and_exit(channel: socket.socket, spec: WorkerSpec) -> None:
+    """Run `main` in a forked child and end the process without the parent's exit handlers."""
+    code = 70
+    try:
+        code = main(channel, spec)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)

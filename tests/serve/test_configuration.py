@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+
+from glowplug.core.errors import StorageError, UsageError
+from glowplug.serve.batching import read_batching
+from glowplug.serve.model_config import Policy, from_argument, read_config_file
+from glowplug.serve.sources import find_versions
+
+
+def write(tmp_path, text):
+    path = tmp_path / "file"
+    path.write_text(text)
+    return path
+
+
+def test_policies():
+    assert Policy().choose([1, 3, 2]) == [3]
+    assert Policy("latest", 2).choose([1, 3, 2]) == [2, 3]
+    assert Policy("all").choose([3, 1]) == [1, 3]
+    assert Policy("specific", versions=(1, 9)).choose([1, 2]) == [1]
+
+
+def test_a_config_file(tmp_path):
+    path = write(
+        tmp_path,
+        """
+        model_config_list: {
+          config: { name: "a", base_path: "/models/a", model_platform: "tensorflow"
+            model_version_policy: { specific: { versions: 4 versions: 5 } }
+            version_labels: { key: "stable" value: 4 } }
+          config: { name: "b" base_path: "/models/b" model_version_policy { latest { num_versions: 2 } } }
+        }
+        """,
+    )
+    first, second = read_config_file(path)
+    assert (first.name, str(first.base_path), dict(first.labels)) == ("a", "/models/a", {"stable": 4})
+    assert first.policy == Policy("specific", versions=(4, 5))
+    assert second.policy == Policy("latest", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("nonsense", "is no ModelServerConfig"),
+        ('model_config_list { config { name: "a" } config { name: "a" } }', "configured twice"),
+        ('model_config_list { config { name: "a b" base_path: "/x" } }', "cannot have spaces"),
+        ('model_config_list { config { name: "a" base_path: "s3://x" } }', "local paths"),
+        ('model_config_list { config { name: "a" model_platform: "other" } }', "only TensorFlow models"),
+        ("custom_model_config { }", "custom_model_config is not supported"),
+    ],
+)
+def test_config_files_that_are_refused(tmp_path, text, part):
+    with pytest.raises(UsageError, match=part):
+        read_config_file(write(tmp_path, text))
+
+
+def test_a_config_file_that_is_not_there(tmp_path):
+    with pytest.raises(StorageError, match="cannot read the configuration"):
+        read_config_file(tmp_path / "none")
+
+
+def test_models_on_the_command_line():
+    assert from_argument("a=/x/y").name == "a"
+    assert from_argument("/x/resnet.glow").name == "resnet"
+    with pytest.raises(UsageError):
+        from_argument("a/b=/x")
+
+
+def test_batching_parameters(tmp_path):
+    text = "max_batch_size { value: 16 } batch_timeout_micros { value: 500 } allowed_batch_sizes: [1, 4, 16]"
+    found = read_batching(write(tmp_path, text))
+    assert (found.max_batch_size, found.timeout_s) == (16, 0.0005)
+    assert [found.padded(rows) for rows in (1, 2, 5, 16)] == [1, 4, 16, 16]
+    assert read_batching(None).max_batch_size == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("max_batch_size { value: 0 }", "out of range"),
+        ("max_batch_size { value: 8 } allowed_batch_sizes: [8, 4]", "must rise"),
+        ("max_batch_size { value: 8 } allowed_batch_sizes: [4]", "must rise"),
+        ("pad_variable_length_inputs: true", "not supported"),
+    ],
+)
+def test_batching_parameters_that_are_refused(tmp_path, text, part):
+    with pytest.raises(UsageError, match=part):
+        read_batching(write(tmp_path, text))
+
+
+def test_versions_on_disk(tmp_path):
+    for name in ("1", "00000007", "x", "3", "-4", "99999999999999999999"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "1" / "bundle.json").write_text("{}")
+    (tmp_path / "00000007" / "saved_model.pb").write_bytes(b"")
+    (tmp_path / "99999999999999999999" / "bundle.json").write_text("{}")
+    found = find_versions(tmp_path)
+    assert {number: source.kind for number, source in found.items()} == {1: "bundle", 7: "saved_model"}
+    assert list(find_versions(tmp_path / "1")) == [1]
+    assert find_versions(tmp_path / "none") == {}

@@ -1,0 +1,230 @@
+"""A group with fake workers at the other end of real sockets: order, batches, back-pressure, deaths."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from glowplug.core.errors import ModelError, RequestError
+from glowplug.core.manifest import Port, Signature, TensorSpec
+from glowplug.serve import frames
+from glowplug.serve.batching import Batching
+from glowplug.serve.group import Group, GroupSettings
+from glowplug.serve.worker_spec import WorkerSpec, signatures_to_json
+
+SPEC = TensorSpec("float32", (None,))
+SIGNATURES = {"s": Signature({"x": Port(SPEC, "x:0")}, {"y": Port(SPEC, "y:0")})}
+REPORT = {
+    "signatures": signatures_to_json(SIGNATURES),
+    "notes": [],
+    "load_ns": 1,
+    "warmup_ns": 1,
+    "warmup": [],
+}
+
+
+class Workers:
+    """Spawns nothing: keeps the workers' ends of the sockets, so that a test plays the workers."""
+
+    def __init__(self):
+        self.channels, self.killed, self.batches, self.deaths = [], [], [], []
+
+    def spawn(self, spec, channel):
+        copy = channel.dup()
+        copy.setblocking(False)
+        self.channels.append(copy)
+        return len(self.channels)
+
+    def kill(self, number):
+        self.killed.append(number)
+
+    def batch_sent(self, rows, padding, waited_s):
+        self.batches.append((rows, padding))
+
+    def worker_died(self, reason):
+        self.deaths.append(reason)
+
+    async def send(self, worker, *pieces):
+        await asyncio.get_running_loop().sock_sendall(self.channels[worker], b"".join(pieces))
+
+    async def ready(self, worker):
+        await self.send(worker, *frames.pack(frames.READY, 0, REPORT))
+
+    async def receive(self, worker):
+        """Return number and input of the next call."""
+        loop, channel, seen = asyncio.get_running_loop(), self.channels[worker], []
+        splitter = frames.Splitter(lambda kind, number, head, payload: seen.append((number, head, payload)))
+        while not seen:
+            splitter.feed(await loop.sock_recv(channel, 1))
+        number, head, payload = seen[0]
+        return number, frames.unpack(head, payload)[1]["x"]
+
+    async def answer(self, worker):
+        number, x = await self.receive(worker)
+        await self.send(worker, *frames.pack(frames.ANSWER, number, 1, {"y": x * 2}))
+        return len(x)
+
+
+async def started(instances=1, **settings):
+    workers = Workers()
+    group = Group(WorkerSpec("/m", "bundle"), GroupSettings(instances, **settings), workers, workers)
+    starting = asyncio.ensure_future(group.start())
+    await asyncio.sleep(0)
+    for worker in range(instances):
+        await workers.ready(worker)
+    await starting
+    return group, workers
+
+
+def submit(group, *values, timeout_s=30.0):
+    return group.submit("s", {"x": np.array(values, np.float32)}, ("y",), timeout_s)
+
+
+def run(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, 20))
+
+
+def test_calls_go_to_the_idle_worker():
+    async def scenario():
+        group, workers = await started(2)
+        first, second = submit(group, 1), submit(group, 2)
+        await workers.answer(0)
+        await workers.answer(1)
+        assert (await first)["y"].tolist() == [2.0]
+        assert (await second)["y"].tolist() == [4.0]
+        await group.drain()
+
+    run(scenario())
+
+
+def test_a_full_queue_refuses():
+    async def scenario():
+        group, _ = await started(1, max_queue=1)
+        for value in range(3):  # two are with the worker, one waits
+            submit(group, value)
+        with pytest.raises(RequestError, match="too many requests") as caught:
+            submit(group, 9)
+        assert caught.value.code == "RESOURCE_EXHAUSTED"
+
+    run(scenario())
+
+
+def test_a_deadline_passes_while_waiting():
+    async def scenario():
+        group, _ = await started(1)
+        late = submit(group, 1, timeout_s=0.01)
+        with pytest.raises(RequestError, match="deadline") as caught:
+            await late
+        assert caught.value.code == "DEADLINE_EXCEEDED"
+
+    run(scenario())
+
+
+def test_a_dead_worker_fails_its_calls_and_is_replaced():
+    async def scenario():
+        group, workers = await started(1)
+        lost = submit(group, 1)
+        await workers.receive(0)
+        workers.channels[0].close()
+        with pytest.raises(RequestError, match="may be retried") as caught:
+            await lost
+        assert caught.value.code == "UNAVAILABLE"
+        assert (len(workers.channels), len(workers.deaths)) == (2, 1)
+        waiting = submit(group, 2)
+        await workers.ready(1)
+        await workers.answer(1)
+        assert (await waiting)["y"].tolist() == [4.0]
+
+    run(scenario())
+
+
+def test_a_crash_loop_backs_off_and_says_why():
+    async def scenario():
+        group, workers = await started(1)
+        for _ in range(2):
+            count = len(workers.channels)
+            await workers.send(count - 1, *frames.pack(frames.FAILURE, 0, {"error": "no such file"}))
+            workers.channels[count - 1].close()
+            while not group.problem and len(workers.channels) == count:
+                await asyncio.sleep(0)
+        assert group.problem == "no such file; starting again in 0.1 s"
+
+    run(scenario())
+
+
+def test_a_model_that_cannot_load():
+    async def scenario():
+        workers = Workers()
+        group = Group(WorkerSpec("/m", "bundle"), GroupSettings(2), workers, workers)
+        starting = asyncio.ensure_future(group.start())
+        await asyncio.sleep(0)
+        await workers.send(0, *frames.pack(frames.FAILURE, 0, {"error": "bad model"}))
+        workers.channels[0].close()
+        with pytest.raises(ModelError, match="bad model"):
+            await starting
+        assert workers.killed == [2]
+
+    run(scenario())
+
+
+def test_batches_are_joined_padded_and_taken_apart():
+    async def scenario():
+        batching = Batching(True, max_batch_size=8, timeout_s=0.01, allowed_sizes=(4, 8))
+        group, workers = await started(1, batching=batching)
+        answers = [submit(group, 1), submit(group, 2, 3)]
+        assert await workers.answer(0) == 4
+        assert [(await one)["y"].tolist() for one in answers] == [[2.0], [4.0, 6.0]]
+        assert workers.batches == [(3, 1)]
+        with pytest.raises(RequestError, match="Task size 9"):
+            submit(group, *range(9))
+
+    run(scenario())
+
+
+def test_one_bad_call_does_not_spoil_its_batch():
+    async def scenario():
+        group, workers = await started(1, batching=Batching(True, max_batch_size=2, timeout_s=1000))
+        bad, good = submit(group, 1), submit(group, 2)
+
+        async def refuse(rows):
+            number, x = await workers.receive(0)
+            assert len(x) == rows
+            problem = {"error": "out of range", "code": "INVALID_ARGUMENT"}
+            await workers.send(0, *frames.pack(frames.FAILURE, number, problem))
+
+        await refuse(2)
+        await refuse(1)
+        await workers.answer(0)
+        with pytest.raises(RequestError, match="out of range"):
+            await bad
+        assert (await good)["y"].tolist() == [4.0]
+
+    run(scenario())
+
+
+def test_a_full_batch_does_not_wait():
+    async def scenario():
+        group, workers = await started(1, batching=Batching(True, max_batch_size=2, timeout_s=1000))
+        answers = [submit(group, 1), submit(group, 2)]
+        assert await workers.answer(0) == 2
+        assert [(await one)["y"].tolist() for one in answers] == [[2.0], [4.0]]
+
+    run(scenario())
+
+
+def test_draining_finishes_what_is_here_and_takes_no_more():
+    async def scenario():
+        group, workers = await started(1)
+        answer = submit(group, 1)
+        draining = asyncio.ensure_future(group.drain())
+        await asyncio.sleep(0)
+        with pytest.raises(RequestError, match="being unloaded"):
+            submit(group, 2)
+        assert not draining.done()
+        await workers.answer(0)
+        await draining
+        assert (await answer)["y"].tolist() == [2.0]
+
+    run(scenario())

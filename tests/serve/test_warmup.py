@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from glowplug.core.errors import RequestError
+from glowplug.core.manifest import Port, Signature, TensorSpec
+from glowplug.serve import recording, warmup
+from glowplug.serve.limits import Limits
+from glowplug.serve.recording import Recorder
+from glowplug.serve.sources import Source
+from glowplug.serve.versions import Version
+
+
+class Doubling:
+    """An engine that doubles its input and refuses more than two rows."""
+
+    def __init__(self):
+        spec = TensorSpec("float32", (None, 2))
+        self.signatures = {"serving_default": Signature({"x": Port(spec, "x:0")}, {"y": Port(spec, "y:0")})}
+        self.notes, self.calls = [], []
+
+    def run(self, signature, inputs):
+        self.calls.append(inputs[0].shape)
+        if len(inputs[0]) > 2:
+            raise RequestError("too many rows")
+        return [inputs[0] * 2]
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def version(tmp_path):
+    return Version("m", 1, Source(tmp_path, "bundle", (0, 0, 0)))
+
+
+def test_recorded_requests_are_read_back(tmp_path, version):
+    recorder = Recorder(tmp_path / "recorded")
+    for rows in (1, 2, 2, 3):
+        recorder.offer(version, "serving_default", {"x": np.full((rows, 2), rows, np.float32)})
+    planned = list(warmup.from_serving_file(tmp_path / "recorded" / "m.requests", Limits()))
+    assert [(one.signature, one.inputs["x"].shape) for one in planned] == [
+        ("serving_default", (rows, 2)) for rows in (1, 2, 3)
+    ]
+    engine = Doubling()
+    done = list(warmup.run(engine, iter(planned)))
+    assert engine.calls == [(1, 2), (1, 2), (2, 2), (3, 2)]
+    assert [(call.rows, call.runs, call.error) for call in done] == [(1, 2, ""), (2, 1, ""), (3, 0, "too many rows")]
+
+
+def test_recording_is_bounded(tmp_path, version):
+    recorder = Recorder(tmp_path)
+    for rows in range(2 * recording.MAX_REQUESTS):
+        recorder.offer(version, "serving_default", {"x": np.zeros((rows, 2), np.float32)})
+    assert len(list(warmup.from_serving_file(tmp_path / "m.requests", Limits()))) == recording.MAX_REQUESTS
+
+
+def test_the_checksum_is_crc32c():
+    crc = 0xE3069283  # of "123456789", from RFC 3720
+    assert recording._masked(b"123456789") == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("data", [b"\x01", b"\xff" * 12, b"\x05" + b"\0" * 11 + b"abc"])
+def test_damaged_files_are_refused(tmp_path, data):
+    (tmp_path / "file").write_bytes(data)
+    with pytest.raises(RequestError, match=r"cut off|damaged"):
+        list(warmup.from_serving_file(tmp_path / "file", Limits()))
+
+
+def test_calls_are_made_up_at_batch_one_and_the_largest_batch():
+    engine = Doubling()
+    planned = list(warmup.synthesized(engine.signatures, 2))
+    assert [one.inputs["x"].shape for one in planned] == [(1, 2), (2, 2)]
+    assert [call.error for call in warmup.run(engine, iter(planned))] == ["", ""]
+
+
+def test_a_call_of_another_signature_is_reported_and_no_more():
+    engine = Doubling()
+    wrong = [warmup.Planned("none", "packed", {}), warmup.Planned("serving_default", "packed", {"z": np.zeros(1)})]
+    errors = [call.error for call in warmup.run(engine, iter(wrong))]
+    assert "no such signature" in errors[0]
+    assert "do not fit signature" in errors[1]
