@@ -263,6 +263,13 @@ def test_keras_2() -> None:
     assert {span.name for span in profile.of_kind("layer")} >= {"dense", "dense_1"}
     modes = {span.attrs["mode"] for span in profile.of_kind("step")}
     assert modes == {"train", "predict"}
+    assert {span.attrs["optimizer"] for span in profile.of_kind("compile")} == {"Adam"}
+    assert any(span.name == "Adam" for span in profile.of_kind("optimizer_build"))
+    kernels = [span for span in profile.of_kind("variable") if span.attrs["name"] == "dense/kernel:0"]
+    assert [span.attrs["overwritten"] for span in kernels] == [False, True]
+    assert {span.attrs["initializer"] for span in kernels} == {"GlorotUniform"}
+    inside = {span.attrs["name"] for span in profile.of_kind("variable") if span.attrs["created_in"] == "function"}
+    assert "m/dense/kernel:0" in inside or "Adam/m/dense/kernel:0" in inside, inside
 
 
 def test_every_other_format(tmp_path: Path) -> None:

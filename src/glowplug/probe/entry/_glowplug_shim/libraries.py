@@ -89,11 +89,15 @@ def _library_hooks(recorder: Recorder, run: Run) -> dict[str, Hook]:
         graph.install_saver(module)
         saving.install_saver(module)
 
+    def polymorphic_function(module: Any) -> None:
+        functions.install_calls(module)
+        variables.install_unlifted(module)
+
     tensorflow = "tensorflow.python"
     return {
         f"{tensorflow}.eager.context": runtime.install_context,
         f"{tensorflow}.eager.polymorphic_function.tracing_compilation": functions.install_tracing,
-        f"{tensorflow}.eager.polymorphic_function.polymorphic_function": functions.install_calls,
+        f"{tensorflow}.eager.polymorphic_function.polymorphic_function": polymorphic_function,
         f"{tensorflow}.eager.polymorphic_function.concrete_function": functions.install_concrete,
         f"{tensorflow}.data.ops.iterator_ops": runtime.install_iterators,
         f"{tensorflow}.client.session": runtime.install_session,

@@ -32,6 +32,13 @@ class VariableInstruments:
         patch.replace(module.BaseResourceVariable, "assign", self.make_assign)
         patch.replace(module.BaseResourceVariable, "_restore_from_tensors", self._make_restore, quiet=True)
 
+    def install_unlifted(self, module: Any) -> None:
+        """Instrument the variables that a `tf.function` makes while it is traced."""
+        owner = getattr(module, "UnliftedInitializerVariable", None)
+        if owner is not None:
+            timed = self.tracker.timed("initializers", "variable", "variable", leave=self._describe, when=_outermost)
+            self.instruments.patch("TensorFlow").replace(owner, "__init__", timed)
+
     def _describe(self, attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         variable = args[0]
         value = kwargs.get("initial_value", args[1] if len(args) > 1 else None)
