@@ -8,6 +8,7 @@ when they are first asked for: all that came with a root of the preload list, or
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
@@ -59,6 +60,11 @@ class Garage:
     def holds(self, name: str) -> bool:
         """Tell whether `name` is finished and not yet asked for."""
         return name in self._modules
+
+    def folder(self, package: str) -> str | None:
+        """Return where a parked package is, without handing it out."""
+        file = getattr(self._modules.get(package), "__file__", None)
+        return os.path.dirname(file) if file else None
 
     def modules(self) -> list[ModuleType]:
         """Return all that are parked."""

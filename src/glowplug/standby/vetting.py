@@ -65,7 +65,7 @@ def watch_variables(garage: Garage) -> None:
         now = key.environment(os.environ)
         changed = [name for name in {*at_start, *now} if at_start.get(name) != now.get(name)]
         if LOG_LEVEL in changed:
-            _set_log_level(now.get(LOG_LEVEL, ""))
+            _set_log_level(garage.folder("tensorflow"), now.get(LOG_LEVEL, ""))
         late = sorted(name for name in changed if name not in _IGNORED)
         if late:
             raise StandbyError(
@@ -93,10 +93,11 @@ def _variables(kind: str, name: str) -> list[str]:
     return sorted(one for one in found if one.startswith(key.PREFIXES) and one not in _IGNORED)
 
 
-def _set_log_level(value: str) -> None:
-    from glowplug.runtime.library import find_directory, set_log_level
-
-    if value.isdigit():
+def _set_log_level(folder: str | None, value: str) -> None:
+    """Do what TensorFlow does with the variable while it is imported."""
+    if folder is not None and value.isdigit():
         import ctypes
 
-        set_log_level(int(value), ctypes.CDLL(str(find_directory() / "libtensorflow_framework.so.2")))
+        from glowplug.runtime.library import set_log_level
+
+        set_log_level(int(value), ctypes.CDLL(os.path.join(folder, "libtensorflow_framework.so.2")))
