@@ -239,8 +239,8 @@ class CodeReader:
         for name, member in list(vars(kind).items()):
             path = f"{kind.__qualname__}.{name}"
             function = _underlying(member)
-            if name in HOST_METHODS or name in _NOT_HASHED:
-                continue
+            if name in HOST_METHODS or name in _NOT_HASHED or name.startswith("_api_export"):
+                continue  # the last are addresses, by which Keras finds its public names
             if function is None:
                 if type(member) in _VALUES or not is_stock_module(type(member).__module__):
                     self._emit("member", name)

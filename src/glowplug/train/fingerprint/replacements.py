@@ -20,6 +20,8 @@ from .leaves import leaf_text
 from .trusted import HOST_METHODS, is_stock_function, is_stock_module, root_of
 
 _PACKAGES = frozenset({"keras", "tensorflow", "numpy"})
+# What is left of a loop over a set when TensorFlow is imported: another function in each process.
+_UNSETTLED = frozenset({"tensorflow.python.ops.weak_tensor_ops.tensor_oper"})
 _COMPILED = ("pybind11", "_cython")  # how modules of such types begin
 
 
@@ -37,6 +39,8 @@ def replacements() -> Replacements:
     aliases: list[str] = []
     for place, value in _unusual():
         origin = _origin(value)
+        if place in _UNSETTLED:
+            continue
         if origin:
             aliases.append(f"{place}={origin}")
         else:
