@@ -69,6 +69,7 @@ bench: install
 	$(BIN)/python bench/steady.py
 	$(BIN)/python bench/memory.py
 	$(BIN)/python bench/pack.py
+	$(BIN)/python bench/standby_start.py
 	$(BIN)/python bench/readme_table.py
 
 test-versions: $(READY)
