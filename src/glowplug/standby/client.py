@@ -10,7 +10,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from glowplug.core.errors import StandbyError
@@ -77,7 +77,14 @@ def run(
         with _Signals() as signals:
             try:
                 begun = begin(
-                    call, arguments, start=start, kind=kind, preload=preload, program=program, descriptors=descriptors
+                    call,
+                    arguments,
+                    start=start,
+                    kind=kind,
+                    preload=preload,
+                    program=program,
+                    descriptors=descriptors,
+                    before_request=signals.catch,
                 )
             except StandbyError as error:
                 return Outcome(None, str(error))
@@ -153,10 +160,12 @@ def begin(
     preload: tuple[str, ...],
     descriptors: Mapping[int, int],
     program: tuple[str, str] | None = None,
+    before_request: Callable[[], None] | None = None,
 ) -> Begun | str:
     """Ask a standby for a child that calls `call`; return it, or the reason why there is none.
 
-    `descriptors` gives what each descriptor of the child is here.
+    `descriptors` gives what each descriptor of the child is here. `before_request` is called at the last moment at
+    which nothing can have begun.
     """
     components = key.components(kind, preload)
     name = key.digest(components)
@@ -172,6 +181,8 @@ def begin(
             tries += 1
             connection = connect(name)
             continue
+        if before_request is not None:
+            before_request()
         answer = _ask(connection, call, arguments, components, descriptors, program)
         if isinstance(answer, Begun):
             return answer
@@ -264,14 +275,16 @@ class _Signals:
     def __enter__(self) -> _Signals:
         self.readable, self._writable = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._before: dict[int, Any] = {}
-        self._wakeup = signal.set_wakeup_fd(self._writable, warn_on_full_buffer=False)
+        self._wakeup: int | None = None
         return self
 
     def catch(self) -> None:
-        """Begin. What the caller ignores stays ignored."""
+        """Begin, if it has not. What the caller ignores stays ignored."""
+        if self._wakeup is None:
+            self._wakeup = signal.set_wakeup_fd(self._writable, warn_on_full_buffer=False)
         for number in _RELAYED:
             previous = signal.getsignal(number)
-            if previous != signal.SIG_IGN:
+            if previous != signal.SIG_IGN and number not in self._before:
                 self._before[number] = previous
                 signal.signal(number, lambda *_: None)
 
@@ -285,13 +298,16 @@ class _Signals:
     def __exit__(self, *_: object) -> None:
         for number, previous in self._before.items():
             signal.signal(number, previous if previous is not None else signal.SIG_DFL)
-        signal.set_wakeup_fd(self._wakeup)
+        if self._wakeup is not None:
+            signal.set_wakeup_fd(self._wakeup)
+        left = self.pending()
         os.close(self.readable)
         os.close(self._writable)
+        for number in left:  # nobody was there to take them: they are meant for this process
+            os.kill(os.getpid(), number)
 
 
 def _wait(begun: Begun, signals: _Signals, terminal: Any = None) -> Outcome:
-    signals.catch()
     poll = select.poll()
     poll.register(begun.connection.fileno(), select.POLLIN)
     poll.register(signals.readable, select.POLLIN)
