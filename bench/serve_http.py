@@ -35,6 +35,8 @@ def main() -> None:
             for _ in range(1 if args.smoke else args.rounds):
                 for kind, server in zip(KINDS, servers, strict=True):
                     seen = serving.load(server, "rest", Path(body.name), "--seconds", args.seconds)
+                    if set(seen["outcomes"]) != {"200"}:
+                        sys.exit(f"{kind} answered {seen['outcomes']}")
                     runs[kind].append(seen["per_second"])
                 print({kind: taken[-1] for kind, taken in runs.items()}, flush=True)
     finally:

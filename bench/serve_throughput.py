@@ -7,6 +7,7 @@ short turns, one after the other.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -49,6 +50,9 @@ def main() -> None:
                 print(
                     {side: (taken[-1]["per_second"], taken[-1]["p99_ms"]) for side, taken in runs.items()}, flush=True
                 )
+    for side, taken in runs.items():
+        if any(set(run["outcomes"]) != {"200"} for run in taken):
+            sys.exit(f"{side} answered {[run['outcomes'] for run in taken]}")
     if args.smoke:
         return
     summary = {
