@@ -56,7 +56,7 @@ class Opened:
         return int(self.page.evaluate("() => document.getElementById('timeline').dataset.painted"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer than needed: while Playwright is there, an event loop runs
 def chromium() -> Iterator[Browser]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if not CHROMIUM.exists():
