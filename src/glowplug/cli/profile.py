@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .options import add_program, program_words
 from .profile_outputs import add_output_arguments, refuse_existing_outputs, write_outputs
 
 if TYPE_CHECKING:
@@ -36,14 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cold-cache", action="store_true", help="drop the page cache before each run (root), or evict from it"
     )
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="profile a module")
-    parser.add_argument("-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="profile a piece of code")
-    parser.add_argument(
-        "target",
-        nargs=argparse.REMAINDER,
-        metavar="SCRIPT | -- COMMAND",
-        help="the script with its arguments, or any command after --",
-    )
+    add_program(parser, "profile", "SCRIPT | -- COMMAND", "the script with its arguments, or any command after --")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     def progress(text: str) -> None:
         print(f"glowplug: {text}", file=sys.stderr, flush=True)
 
-    profile = profile_target(_words(args), repeat=args.repeat, cold_cache=args.cold_cache, progress=progress)
+    profile = profile_target(program_words(args), repeat=args.repeat, cold_cache=args.cold_cache, progress=progress)
     profile = _with_findings(profile)
     if args.output is not None:
         write_profile(profile, args.output, force=args.force)
@@ -67,14 +61,6 @@ def run(args: argparse.Namespace) -> int:
     write_outputs(profile, args)
     _print(profile, as_json=args.json)
     return profile.exit_code if profile.exit_code >= 0 else _SIGNALLED - profile.exit_code
-
-
-def _words(args: argparse.Namespace) -> list[str]:
-    if args.module is not None:
-        return ["-m", *args.module]
-    if args.code is not None:
-        return ["-c", *args.code]
-    return list(args.target)
 
 
 def _with_findings(profile: Profile) -> Profile:

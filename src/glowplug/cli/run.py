@@ -10,8 +10,9 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .options import add_program, program_words
 
 if TYPE_CHECKING:
     from glowplug.imports.program import Target
@@ -41,14 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="start from the warm standby, and start one if there is none (GLOWPLUG_STANDBY=1), or never do "
         "(GLOWPLUG_STANDBY=0); the default is to use one that runs",
     )
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module")
-    parser.add_argument("-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="run a piece of code")
-    parser.add_argument(
-        "target",
-        nargs=argparse.REMAINDER,
-        metavar="SCRIPT",
-        help="the script with its arguments; - reads it from standard input",
-    )
+    add_program(parser, "run", "SCRIPT", "the script with its arguments; - reads it from standard input")
 
 
 def run(args: argparse.Namespace) -> Callable[[], int]:
@@ -56,7 +50,7 @@ def run(args: argparse.Namespace) -> Callable[[], int]:
     from glowplug.imports.program import target_from_words
     from glowplug.imports.start import Options, start
 
-    target = target_from_words(_words(args))
+    target = target_from_words(program_words(args))
     options = Options(
         imports=not args.no_imports and _wanted("GLOWPLUG_IMPORTS"),
         prefetch=not args.no_prefetch and _wanted("GLOWPLUG_PREFETCH"),
@@ -72,14 +66,6 @@ def run(args: argparse.Namespace) -> Callable[[], int]:
     return program
 
 
-def _words(args: argparse.Namespace) -> list[str]:
-    if args.module is not None:
-        return ["-m", *args.module]
-    if args.code is not None:
-        return ["-c", *args.code]
-    return list(args.target)
-
-
 def _wanted(variable: str) -> bool:
     return os.environ.get(variable, "").strip().lower() not in _OFF
 
@@ -90,10 +76,8 @@ def _try_standby(asked: bool | None, target: Target, options: Options) -> None:
         asked = _wanted("GLOWPLUG_STANDBY")
     if asked is False:
         return
-    try:
-        client: Any = import_module("glowplug.standby.client")
-    except ModuleNotFoundError:
-        return
+    from glowplug.standby import client
+
     outcome = client.run_script(target, options._asdict(), start=bool(asked))
     if outcome.code is not None:
         client.leave(outcome.code)

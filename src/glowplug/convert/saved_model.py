@@ -25,7 +25,6 @@ from glowplug.runtime.tensor import Tensor
 from .attributes import dtype_attr
 from .editor import canonical
 
-_FILES = ("saved_model.pb", "saved_model.pbtxt", "saved_model.cpb")
 _INITIALIZER = "__saved_model_init_op"
 _INTERNAL = frozenset({_INITIALIZER, "__saved_model_train_op"})
 _FIRST_REF_TYPE = 100  # DT_FLOAT_REF and the like are the plain type plus 100
@@ -37,11 +36,6 @@ class SourceSignature:
 
     inputs: Mapping[str, Port]
     outputs: Mapping[str, Port]
-
-
-def is_saved_model(directory: Path) -> bool:
-    """Say whether a directory holds a SavedModel."""
-    return any((directory / name).is_file() for name in _FILES)
 
 
 class SavedModel:

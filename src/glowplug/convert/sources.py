@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from glowplug.core.errors import GlowplugError, NotAModelError, UsageError
-
-from .saved_model import is_saved_model
+from glowplug.loader.savedmodel import is_saved_model
 
 _KERAS_FILES = (".keras", ".h5", ".hdf5")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -17,32 +18,26 @@ from .engine import Options
 from .seal import is_sealed_here
 
 if TYPE_CHECKING:
-    from glowplug.runtime.session import Call
+    from glowplug.runtime.session import Call, Session
 
 
-class SavedModelEngine:
-    """A `savedmodel` bundle in memory. It runs whatever TensorFlow runs, so the bundle must be trusted."""
+FILES = ("saved_model.pb", "saved_model.pbtxt", "saved_model.cpb")
 
-    def __init__(self, bundle: Bundle, options: Options) -> None:
-        if not options.trust and not is_sealed_here(bundle.root):
-            raise UntrustedBundleError(
-                "a bundle with the savedmodel engine can run any TensorFlow program, and you did not pack this one",
-                seen=bundle.root.name,
-                remedy="pass trust=True (or --trust) if you trust where it came from, as you would a program",
-            )
-        bundle.check_files(layout.SAVED_MODEL + "saved_model")
-        from glowplug.runtime.oplibrary import load_op_library
-        from glowplug.runtime.session import Session
 
-        for name in options.op_libraries:
-            load_op_library(name)
-        config = SessionConfig(options.intra_op_threads, options.inter_op_threads, optimize=True)
-        self.signatures: Mapping[str, Signature] = bundle.manifest.signatures
+def is_saved_model(directory: Path) -> bool:
+    """Say whether a directory holds a SavedModel."""
+    return any((directory / name).is_file() for name in FILES)
+
+
+class SavedModelCalls:
+    """The signatures of an open SavedModel, ready to be called. Owns the session."""
+
+    def __init__(self, session: Session, signatures: Mapping[str, Signature]) -> None:
+        self.signatures = signatures
         self.notes: list[str] = []
-        opened, _ = Session.from_saved_model(bundle.root / layout.SAVED_MODEL, config)
-        self._session: Session | None = opened
+        self._session: Session | None = session
         try:
-            self._calls = {name: self._prepare(opened, s) for name, s in self.signatures.items()}
+            self._calls = {name: _prepare(session, one) for name, one in signatures.items()}
         except BaseException:
             self.close()
             raise
@@ -68,7 +63,29 @@ class SavedModelEngine:
         if session is not None:
             session.close()
 
-    def _prepare(self, session: Any, signature: Signature) -> Any:
-        feeds = [port.tensor for port in signature.inputs.values()]
-        fetches = [port.tensor for port in signature.outputs.values()]
-        return session.prepare(feeds, fetches, signature.targets)
+
+class SavedModelEngine(SavedModelCalls):
+    """A `savedmodel` bundle in memory. It runs whatever TensorFlow runs, so the bundle must be trusted."""
+
+    def __init__(self, bundle: Bundle, options: Options) -> None:
+        if not options.trust and not is_sealed_here(bundle.root):
+            raise UntrustedBundleError(
+                "a bundle with the savedmodel engine can run any TensorFlow program, and you did not pack this one",
+                seen=bundle.root.name,
+                remedy="pass trust=True (or --trust) if you trust where it came from, as you would a program",
+            )
+        bundle.check_files(layout.SAVED_MODEL + "saved_model")
+        from glowplug.runtime.oplibrary import load_op_library
+        from glowplug.runtime.session import Session
+
+        for name in options.op_libraries:
+            load_op_library(name)
+        config = SessionConfig(options.intra_op_threads, options.inter_op_threads, optimize=True)
+        session, _ = Session.from_saved_model(bundle.root / layout.SAVED_MODEL, config)
+        super().__init__(session, bundle.manifest.signatures)
+
+
+def _prepare(session: Session, signature: Signature) -> Call:
+    feeds = [port.tensor for port in signature.inputs.values()]
+    fetches = [port.tensor for port in signature.outputs.values()]
+    return session.prepare(feeds, fetches, signature.targets)

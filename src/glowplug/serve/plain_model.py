@@ -5,25 +5,23 @@ The operator named the path, so it is trusted as a program is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from glowplug.core.dtypes import BY_CODE
-from glowplug.core.errors import ClosedError, NotAModelError, TensorFlowError, UnsupportedModelError
+from glowplug.core.errors import NotAModelError, TensorFlowError, UnsupportedModelError
 from glowplug.core.manifest import Port, Signature, TensorSpec
+from glowplug.loader.savedmodel import SavedModelCalls
 from glowplug.runtime.config import SessionConfig
 
 from .messages import message
 
-FILES = ("saved_model.pb", "saved_model.pbtxt", "saved_model.cpb")
 _INTERNAL = frozenset({"__saved_model_init_op", "__saved_model_train_op"})
 _FIRST_REF_TYPE = 100  # DT_FLOAT_REF and the like are the plain type plus 100
 
 
-class PlainModel:
+class PlainModel(SavedModelCalls):
     """A loaded SavedModel. Run it like any engine of the loader."""
 
     def __init__(self, directory: Path, config: SessionConfig) -> None:
@@ -37,8 +35,7 @@ class PlainModel:
                 seen=str(error.seen).splitlines()[0][:300].replace(str(directory), directory.name),
                 remedy="export the model again",
             ) from error
-        self.notes: list[str] = []
-        self._session: Session | None = session
+        notes: list[str] = []
         graph = message("tensorflow.MetaGraphDef").FromString(serialized)
         placeholders = {node.name: node for node in graph.graph_def.node if node.op == "Placeholder"}
         found = dict[str, Signature]()
@@ -48,40 +45,12 @@ class PlainModel:
             try:
                 found[name] = Signature(_ports(declared.inputs, placeholders), _ports(declared.outputs, {}))
             except UnsupportedModelError as error:
-                self.notes.append(f"signature {name!r} is not served: {error}")
-        self.signatures: Mapping[str, Signature] = found
-        self._calls = {
-            name: session.prepare([p.tensor for p in s.inputs.values()], [p.tensor for p in s.outputs.values()])
-            for name, s in found.items()
-        }
+                notes.append(f"signature {name!r} is not served: {error}")
         if not found:
-            self.close()
-            raise NotAModelError("this SavedModel has no signature to call", seen=directory.name)
-
-    def run(self, signature: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Answer one call."""
-        from glowplug.runtime.tensor import Tensor
-
-        if self._session is None:
-            raise ClosedError("the model is closed")
-        ports = self.signatures[signature].inputs.values()
-        tensors = [Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)]
-        try:
-            return self._calls[signature].run(tensors, copy=True)
-        finally:
-            for tensor in tensors:
-                tensor.close()
-
-    def close(self) -> None:
-        """Close the session. Closing twice is harmless."""
-        session, self._session = self._session, None
-        if session is not None:
             session.close()
-
-
-def is_saved_model(directory: Path) -> bool:
-    """Say whether a directory holds a SavedModel."""
-    return any((directory / name).is_file() for name in FILES)
+            raise NotAModelError("this SavedModel has no signature to call", seen=directory.name)
+        super().__init__(session, found)
+        self.notes += notes
 
 
 def _ports(declared: Any, placeholders: Mapping[str, Any]) -> dict[str, Port]:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from glowplug.bundle import layout
-
-from .plain_model import FILES
+from glowplug.loader.savedmodel import FILES
 
 Kind = Literal["bundle", "saved_model"]
 

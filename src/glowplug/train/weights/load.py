@@ -16,6 +16,7 @@ from typing import Any
 
 from glowplug.bundle import layout
 from glowplug.core.errors import NotAModelError, UsageError
+from glowplug.loader.savedmodel import is_saved_model
 
 from .entry import Entry, Plan
 from .matching import check
@@ -56,7 +57,7 @@ def _bind(model: Any, wanted: tuple[Target, ...], path: Path, files: ExitStack, 
         return bundle.bind(model, wanted, path, files, mapped=mapped)
     from . import checkpoint, saved_model
 
-    if saved_model.is_saved_model(path):
+    if is_saved_model(path):
         return saved_model.bind(model, wanted, path)
     if path.suffix == ".safetensors":
         from . import safetensors

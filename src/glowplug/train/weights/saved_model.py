@@ -16,11 +16,6 @@ _EXPORTED = "variables"
 _RANDOM = "seed_generator_state"
 
 
-def is_saved_model(path: Path) -> bool:
-    """Whether the folder is a SavedModel, plain or chunked."""
-    return any((path / name).is_file() for name in ("saved_model.pb", "saved_model.cpb"))
-
-
 def bind(model: Any, targets: tuple[Target, ...], path: Path) -> Plan:
     """Match what Keras exported by name or order, and anything else as the checkpoint that it is."""
     prefix = path / "variables" / "variables"
