@@ -91,11 +91,13 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"glowplug {VERSION}")
     parser.set_defaults(verb=None)
-    verbs = parser.add_subparsers(metavar="VERB", title="verbs")
-    chosen = next((one for one in arguments if not one.startswith("-")), None)
+    # With a program name of its own, since argparse would import `shutil` to make one up.
+    verbs = parser.add_subparsers(metavar="VERB", title="verbs", prog="glowplug")
+    chosen = arguments[0] if arguments and arguments[0] in VERBS else None
     for name, (module_name, help_line) in VERBS.items():
-        if name != chosen:
+        if chosen is None:
             verbs.add_parser(name, help=help_line)
+        if name != chosen:
             continue
         module = import_module(module_name)
         verb = verbs.add_parser(

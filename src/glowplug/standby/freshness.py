@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from types import ModuleType
 
 _NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
@@ -62,17 +62,16 @@ class Freshness:
         return hiding(path, self._names)
 
 
-def hiding(directory: str, names: Iterable[str]) -> set[str]:
-    """Return the top-level modules of `names` that a file or package in `directory` would be found before."""
+def hiding(directory: str, *known: Container[str]) -> set[str]:
+    """Return the top-level modules of those known that a file or package in `directory` would be found before."""
     try:
         entries = os.listdir(directory)
     except OSError:
         return set()
-    wanted = set(names)
     return {
-        entry.partition(".")[0]
+        name
         for entry in entries
-        if entry.partition(".")[0] in wanted and _is_module(directory, entry)
+        if any((name := entry.partition(".")[0]) in names for names in known) and _is_module(directory, entry)
     }
 
 

@@ -44,6 +44,7 @@ class Garage:
     def __init__(self, roots: dict[str, list[str]], modules: dict[str, ModuleType]) -> None:
         self._roots = roots
         self._modules = modules
+        self.packages = frozenset(name.partition(".")[0] for name in modules)
         self._released: dict[str, ModuleType] = {}
         self._before: dict[str, list[Hook]] = {}
         self._after: dict[str, list[Hook]] = {}
@@ -69,10 +70,6 @@ class Garage:
     def modules(self) -> list[ModuleType]:
         """Return all that are parked."""
         return list(self._modules.values())
-
-    def packages(self) -> set[str]:
-        """Return the top-level names that are parked."""
-        return {name.partition(".")[0] for name in self._modules}
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -1,4 +1,8 @@
-"""Gives OpenBLAS back the threads that a standby kept it from starting. Runs in the child."""
+"""Keeps OpenBLAS's threads out of the standby, and gives a child as many as it would have chosen itself.
+
+OpenBLAS starts its pool while numpy is imported, ends it before a fork and starts it again when a product first needs
+it. Until they go to sleep its threads spin, so a child that has no use for them shall not start them.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,25 @@ _SETTERS = (
 )
 
 
+class _Prepared:
+    """How many threads the pools of this process have been told to use."""
+
+    count = 0
+
+
+def end() -> None:
+    """End the threads for now, through the handler that OpenBLAS has for forks. Runs in the standby."""
+    _Prepared.count = _wanted()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
 def restore() -> None:
-    """Let every OpenBLAS of this process use as many threads as it would have chosen itself."""
+    """Let every OpenBLAS use as many threads as it would have chosen for this caller. Runs in the child."""
     wanted = _wanted()
-    if wanted == 1:
+    if wanted == _Prepared.count:
         return
     for path in _libraries():
         library = ctypes.CDLL(path)

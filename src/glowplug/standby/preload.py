@@ -9,21 +9,20 @@ from importlib import import_module
 
 from glowplug.core.errors import StandbyError
 
-from . import key
+from . import pools
 from .parking import Garage, park
 
 # Ours, that every child needs: by name, since some belong to layers above this one.
 _COMPANIONS = (
     "runpy",
     "termios",
-    "glowplug.standby.pools",
     "glowplug.standby.program",
     "glowplug.standby.vetting",
     "glowplug.imports.program",
     "glowplug.imports.start",
     "glowplug.imports.watch",
 )
-_TRAINING = ("glowplug.train.switch",)
+_TRAINING = "glowplug.train.switch"
 
 
 def thread_count() -> int:
@@ -44,28 +43,21 @@ def assert_one_thread() -> None:
 
 def import_all(kind: str, preload: tuple[str, ...]) -> Garage | None:
     """Import the list in order, warm what is safe, and leave one thread and frozen memory."""
-    before = dict.fromkeys(key.THREAD_COUNTS)
-    for name in before:
-        before[name] = os.environ.get(name)
-        os.environ[name] = "1"  # OpenBLAS starts its pool while numpy is imported
     gc.disable()
     roots: dict[str, list[str]] = {}
     at_first = set(sys.modules)
     for name in preload:
         import_module(name)
         roots[name] = [each for each in sys.modules if each not in at_first]
-        assert_one_thread()
     _warm(kind)
     if kind == "python":
-        for name in (*_COMPANIONS, *(_TRAINING if {"tensorflow", "keras"} <= set(preload) else ())):
+        for name in _COMPANIONS:
             import_module(name)
+        if {"tensorflow", "keras"} <= set(preload):
+            import_module(_TRAINING).prepare()
         if preload:
             roots[preload[-1]] = [each for each in sys.modules if each not in at_first]
-    for name, value in before.items():
-        if value is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = value
+    pools.end()
     assert_one_thread()
     return park(roots, _stays) if kind == "python" else None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 
+from . import pools
 from .parking import Garage
 
 
@@ -25,8 +26,6 @@ def renew(garage: Garage | None) -> None:
 
 
 def _numpy() -> None:
-    from . import pools
-
     pools.restore()
     module = sys.modules.get("numpy.random")
     if module is not None:

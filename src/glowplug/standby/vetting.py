@@ -48,7 +48,7 @@ def objection(kind: str, name: str, garage: Garage) -> str | None:
     if kind == "script" and not os.path.isfile(name):
         return "only a file of Python code runs through a standby"
     folder = os.path.dirname(os.path.realpath(name)) if kind == "script" else os.getcwd()
-    hidden = hiding(folder, garage.packages() | set(sys.modules)) - {"glowplug"}
+    hidden = hiding(folder, garage.packages, sys.modules) - {"glowplug"}
     if hidden:
         return f"{', '.join(sorted(hidden))} in the program's folder would be found before what the standby imported"
     variables = _variables(kind, name)

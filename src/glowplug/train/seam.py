@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable
+from functools import cache
+from types import CodeType
 from typing import Any
 
 from .session import Session
@@ -36,8 +38,14 @@ def unknown_methods() -> list[str]:
 
 def source_digest(function: Any) -> str:
     """Return the digest of a function's source, or an empty text if it has none."""
+    code = getattr(function, "__code__", None)
+    return _digest(code) if isinstance(code, CodeType) else ""
+
+
+@cache
+def _digest(code: CodeType) -> str:
     try:
-        return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()
+        return hashlib.sha256(inspect.getsource(code).encode()).hexdigest()
     except OSError:
         return ""
 

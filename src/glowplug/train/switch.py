@@ -54,6 +54,14 @@ def enable(
     _patch_keras(_Current.session)
 
 
+def prepare() -> None:
+    """Do ahead what `enable()` finds out about the installed Keras, for processes that are forked from this one."""
+    import keras
+
+    if keras.backend.backend() == "tensorflow":
+        seam.unknown_methods()
+
+
 def disable() -> None:
     """Undo `enable()`: later steps are traced as TensorFlow does. Nothing happens if it is not on."""
     session, _Current.session = _Current.session, None
