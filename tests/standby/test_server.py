@@ -32,6 +32,15 @@ def is_alive(pid):
         return False
 
 
+def spare_of(standby, wait_until):
+    def found():
+        (one,) = status(standby)
+        return one["spare"]
+
+    wait_until(lambda: found() is not None)
+    return found()
+
+
 def test_start_status_and_stop(standby):
     started = standby.glowplug("standby", "start", "--preload", "numpy", "--idle", "60")
     assert started.returncode == 0, started.stderr
@@ -100,6 +109,24 @@ def test_a_changed_file_makes_it_reload(standby, tmp_path, wait_until):
     wait_until(lambda: value(start=False).stdout == "22\n")
 
 
+def test_who_comes_while_it_reloads_waits_for_the_new_one(standby, tmp_path):
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "preloaded.py").write_text("import time; time.sleep(1); VALUE = 1")
+    environment = {**standby.environment, "PYTHONPATH": f"{standby.environment['PYTHONPATH']}:{library}"}
+    folder = tmp_path / "work"
+    folder.mkdir()
+
+    def value(_=None):
+        code = "import preloaded; print(preloaded.VALUE)"
+        return standby.run("-c", code, preload="preloaded", env=environment, cwd=folder)
+
+    assert value().stdout == "1\n"
+    (library / "preloaded.py").write_text("import time; time.sleep(1); VALUE = 22")
+    with ThreadPoolExecutor(4) as pool:
+        assert [(done.stdout, done.stderr) for done in pool.map(value, range(4))] == [("22\n", "")] * 4
+
+
 def test_a_preload_that_fails_is_told(standby):
     done = standby.run("-c", "pass", preload="no_such_module")
     assert "not run: the standby cannot start: ModuleNotFoundError" in done.stderr
@@ -147,6 +174,7 @@ def test_a_run_that_dies_after_its_standby_gives_a_clear_error(standby):
 
 def test_many_runs_leave_nothing_behind(standby, wait_until):
     standby.run("-c", "pass")
+    spare_of(standby, wait_until)
     (pid,) = standby.pids()
     before = descriptors(pid)
     with ThreadPoolExecutor(8) as pool:
@@ -154,7 +182,8 @@ def test_many_runs_leave_nothing_behind(standby, wait_until):
     assert done == [f"{n + 1}\n" for n in range(40)]
     (one,) = status(standby)
     assert (one["pid"], one["runs"], one["served"]) == (pid, [], 41)
-    assert Path(f"/proc/{pid}/task/{pid}/children").read_text() == ""
+    spare = spare_of(standby, wait_until)
+    assert Path(f"/proc/{pid}/task/{pid}/children").read_text().split() == [str(spare)]
     wait_until(lambda: descriptors(pid) == before)
 
 
@@ -252,3 +281,43 @@ def test_the_key_names_what_differs(monkeypatch):
     monkeypatch.setenv("SOMETHING_ELSE", "1")
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
     assert key.components("python", ("numpy", "keras")) == second
+
+
+def test_the_next_child_waits_and_is_replaced_once_it_is_used(standby, wait_until):
+    assert standby.run("-c", "").returncode == 0
+    first = spare_of(standby, wait_until)
+    ran = standby.run(
+        "-c", "import os, sys; print(os.getpid(), os.getppid(), os.getcwd(), sys.stdin.read())", input="x"
+    )
+    (one,) = status(standby)
+    assert ran.stdout.split() == [str(first), str(one["pid"]), str(standby.scripts), "x"]
+    assert spare_of(standby, wait_until) != first
+
+
+def test_a_spare_that_was_killed_costs_nothing_but_time(standby, wait_until):
+    assert standby.run("-c", "").returncode == 0
+    os.kill(spare_of(standby, wait_until), signal.SIGSTOP)
+    os.kill(spare_of(standby, wait_until), signal.SIGKILL)
+    assert standby.run("-c", "print('here')").stdout == "here\n"
+
+
+def test_a_spare_ends_with_its_standby(standby, wait_until):
+    assert standby.run("-c", "").returncode == 0
+    first = spare_of(standby, wait_until)
+    (one,) = status(standby)
+    os.kill(one["pid"], signal.SIGKILL)
+    wait_until(lambda: not is_alive(first))
+    assert standby.run("-c", "").returncode == 0
+    second = spare_of(standby, wait_until)
+    standby.glowplug("standby", "stop")
+    assert not is_alive(second)
+
+
+def test_a_spare_holds_nothing_of_a_run_that_was_there_first(standby, wait_until):
+    assert standby.run("-c", "").returncode == 0
+    used = spare_of(standby, wait_until)
+    with standby.begin("-c", "import sys; print('on', flush=True); sys.stdin.read()") as running:
+        assert running.stdout.readline() == "on\n"
+        wait_until(lambda: spare_of(standby, wait_until) != used)
+        running.kill()  # the spare was forked while this client was connected: it must still be missed
+    wait_until(lambda: not is_alive(used))

@@ -11,13 +11,21 @@ from typing import Any
 from glowplug.core.errors import GlowplugError
 
 # What a child would import first is imported here, before the fork.
-from glowplug.runtime import fingerprint, graph, oplibrary, session  # noqa: F401
+from glowplug.runtime import config, fingerprint, graph, oplibrary, session  # noqa: F401
 from glowplug.standby import wire
 
 from . import native, savedmodel  # noqa: F401
 from .channel import INPUTS, OUTPUTS, SOCKET, Arena, describe_error
 from .model import Model
 from .open import load
+
+_ONE_NODE = b"\n\x09\n\x01x\x12\x04NoOp"  # a GraphDef
+
+
+def exercise() -> None:
+    """Do once what hosting any model begins with, for a standby that looks for the memory it takes."""
+    one = session.Session(graph.Graph(_ONE_NODE), config.SessionConfig())
+    one.prepare([], [], ["x"]).run([])
 
 
 def host(path: str, options: dict[str, Any]) -> int:

@@ -28,7 +28,8 @@ def launch(kind: str, preload: tuple[str, ...], *, idle_s: float | None = None, 
     try:
         fcntl.flock(turn, fcntl.LOCK_EX)  # one starts it, the others find it when their turn comes
         if not _is_served(directory, name):
-            _start(kind, preload, components, name, directory, idle_s, wait=wait)
+            # Who does not wait leaves the turn to the new standby, which keeps it until it is ready.
+            _start(kind, preload, components, name, directory, idle_s, turn=None if wait else turn)
     finally:
         os.close(turn)
         os.close(directory)
@@ -62,7 +63,7 @@ def _start(
     directory: int,
     idle_s: float | None,
     *,
-    wait: bool,
+    turn: int | None,
 ) -> None:
     ready, report = os.pipe2(os.O_CLOEXEC)
     settings: dict[str, Any] = {
@@ -72,6 +73,7 @@ def _start(
         "preload": preload,
         "idle_s": _idle_limit() if idle_s is None else float(idle_s),
         "ready": report,
+        "turn": turn,
         "key": components,
     }
     boot = os.path.join(os.path.dirname(os.path.abspath(__file__)), "boot.py")
@@ -84,7 +86,7 @@ def _start(
             stdout=log,
             stderr=log,
             cwd="/",
-            pass_fds=[report],
+            pass_fds=[report] if turn is None else [report, turn],
             start_new_session=True,
         )
     finally:
@@ -92,7 +94,7 @@ def _start(
         os.close(report)
     process.returncode = 0  # it outlives us: without this, Popen warns that it still runs
     try:
-        answer = os.read(ready, 4096) if wait else b"\n"
+        answer = os.read(ready, 4096) if turn is None else b"\n"
     finally:
         os.close(ready)
     if answer != b"\n":

@@ -13,17 +13,20 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from glowplug.core.errors import GlowplugError, StandbyError
 
 from . import child as children
-from . import key, paths, preload, wire
+from . import key, paths, preload, spare, wire
+from .exercise import exercise
 from .freshness import Freshness
 
 _WAIT_FOR_REQUEST_S = 10.0
 _BACKLOG = 128
+_QUIET_S = 0.1  # after a request, before the next spare is forked: a program that starts has the processor first
+_AFTER_FAILURE_S = 10.0
 _GONE = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
 
@@ -46,8 +49,10 @@ class Server:
         idle_s: float,
         fresh: Freshness,
         replace: Callable[[], None],
+        belongings: Sequence[int] = (),
     ) -> None:
         self._listener: wire.Socket | None = listener
+        self._belongings = belongings  # descriptors that a child has no use for
         self._components = components
         self._idle_s = idle_s
         self._fresh = fresh
@@ -57,6 +62,10 @@ class Server:
         self._served = 0
         self._last = time.monotonic()
         self._stale: str | None = None
+        self._spare: spare.Spare | None = None
+        self._spare_due = float("inf")
+        self._trial: spare.Trial | None = None
+        self._footprint: spare.Footprint = ([], [])
         self._poll = select.poll()
         self._wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._signals = wake
@@ -73,12 +82,17 @@ class Server:
 
     def serve(self) -> children.Child | None:
         """Serve until idle, stale or told to stop. Returns None in the standby, and the request in a child."""
+        self._begin_trial()
         while True:
             for descriptor, events in self._poll.poll(self._timeout_ms()):
                 forked = self._handle(descriptor, events)
                 if forked is not None:
                     return forked
             self._drop_silent()
+            if self._listener is not None and self._spare is None and time.monotonic() >= self._spare_due:
+                forked = self._fork_spare()
+                if forked is not None:
+                    return forked
             if self._listener is not None and not self._runs and not self._waiting and self._idle():
                 self.close_listener()
             if self._listener is None and not self._runs:
@@ -90,12 +104,48 @@ class Server:
             self._poll.unregister(self._listener.fileno())
             self._listener.close()
             self._listener = None
+        if self._spare is not None:
+            self._spare.end()
+            self._spare = None
+
+    def _begin_trial(self) -> None:
+        kind, names = self._components["kind"], self._components["preload"]
+        self._trial = spare.begin_trial(lambda: exercise(kind, tuple(names.split(",")) if names else ()))
+        self._poll.register(self._trial.descriptor, select.POLLIN)
+
+    def _hear_trial(self, trial: spare.Trial) -> None:
+        found = trial.hear()
+        if found is not None:
+            self._poll.unregister(trial.descriptor)
+            self._trial, self._footprint = None, found
+            self._spare_due = time.monotonic()
+
+    def _fork_spare(self) -> children.Child | None:
+        """Fork the next child ahead of its request. Returns None in the standby, and the request in the child."""
+        ours, theirs = wire.socket_pair()
+        try:
+            preload.assert_one_thread()
+            pid = os.fork()
+        except (OSError, StandbyError):
+            self._spare_due = time.monotonic() + _AFTER_FAILURE_S
+            ours.close()
+            theirs.close()
+            return None
+        if pid == 0:
+            ours.close()
+            self._forget(None)
+            return spare.wait(theirs, self._footprint)
+        theirs.close()
+        self._spare = spare.Spare(pid, ours)
+        return None
 
     def _handle(self, descriptor: int, events: int) -> children.Child | None:
         if descriptor == self._wake:
             self._on_signals()
         elif self._listener is not None and descriptor == self._listener.fileno():
             self._accept()
+        elif self._trial is not None and descriptor == self._trial.descriptor:
+            self._hear_trial(self._trial)
         elif descriptor in self._waiting:
             connection, _ = self._waiting.pop(descriptor)
             self._poll.unregister(descriptor)
@@ -149,8 +199,6 @@ class Server:
     def _run(self, connection: wire.Socket, descriptors: list[int]) -> children.Child | None:
         body, *rest = descriptors
         request = wire.read_memory_file(body)
-        os.close(body)
-        descriptors.remove(body)
         different = key.difference(self._components, request["key"])
         if different:
             raise StandbyError("the standby was built from something else", seen=different)
@@ -159,28 +207,39 @@ class Server:
             self.close_listener()
             self._replace()
             raise StandbyError("the standby reloads", seen=self._stale)
-        preload.assert_one_thread()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        pid = os.fork()
+        ready, self._spare = self._spare, None
+        if ready is not None and ready.take(connection, body, rest):
+            pid = ready.pid
+        else:
+            preload.assert_one_thread()
+            pid = os.fork()
         if pid == 0:
             self._forget(connection)
+            os.close(body)
             return children.Child(connection, request, rest)
-        for number in rest:
+        for number in descriptors:
             os.close(number)
         descriptors.clear()
         self._runs[pid] = _Run(connection, request["call"])
         self._poll.register(connection.fileno(), _GONE)
         self._served += 1
         self._last = time.monotonic()
+        if self._trial is None:
+            self._spare_due = self._last + _QUIET_S
         return None
 
     def _is_running(self, connection: wire.Socket) -> bool:
         return any(run.connection is connection for run in self._runs.values())
 
-    def _forget(self, own: wire.Socket) -> None:
+    def _forget(self, own: wire.Socket | None) -> None:
         """Close what belongs to the standby. Runs in the child."""
         signal.set_wakeup_fd(-1)
+        for number in self._belongings:
+            os.close(number)
+        if self._trial is not None:
+            os.close(self._trial.descriptor)
+        if self._spare is not None:
+            self._spare.forget()
         os.close(self._wake)
         os.close(self._signals)
         self._fresh.close()
@@ -190,7 +249,8 @@ class Server:
             connection.close()
         for run in self._runs.values():
             run.connection.close()
-        self._runs = {-1: _Run(own, "")}  # so that its own connection is not closed on the way out
+        # So that its own connection is not closed on the way out.
+        self._runs = {} if own is None else {-1: _Run(own, "")}
 
     def _on_signals(self) -> None:
         numbers = os.read(self._wake, 4096)
@@ -209,6 +269,9 @@ class Server:
         if os.WIFSTOPPED(status):
             self._tell(self._runs.get(pid), {"stopped": os.WSTOPSIG(status)})
             return
+        if self._spare is not None and pid == self._spare.pid:
+            self._spare.forget()
+            self._spare, self._spare_due = None, time.monotonic() + _AFTER_FAILURE_S
         run = self._runs.pop(pid, None)
         self._tell(run, {"ended": os.waitstatus_to_exitcode(status)})
         if run is not None:
@@ -233,6 +296,7 @@ class Server:
             "threads": preload.thread_count(),
             "idle_s": now - self._last,
             "idle_limit_s": self._idle_s,
+            "spare": self._spare.pid if self._spare is not None else None,
         }
 
     def _stop(self, operation: Any) -> dict[str, Any]:
@@ -250,11 +314,13 @@ class Server:
                 connection.close()
 
     def _timeout_ms(self) -> int | None:
-        if self._waiting:
-            return int(_WAIT_FOR_REQUEST_S * 1000)
-        if self._runs or self._listener is None:
-            return None
-        return max(0, int((self._last + self._idle_s - time.monotonic()) * 1000)) + 1
+        now = time.monotonic()
+        due = [now + _WAIT_FOR_REQUEST_S] if self._waiting else []
+        if self._listener is not None and not self._runs:
+            due.append(self._last + self._idle_s)
+        if self._listener is not None and self._spare is None and self._trial is None:
+            due.append(self._spare_due)
+        return max(0, int((min(due) - now) * 1000)) + 1 if due else None
 
     def _idle(self) -> bool:
         return time.monotonic() - self._last >= self._idle_s
@@ -291,13 +357,11 @@ def main(settings: dict[str, Any]) -> int:
         fcntl.flock(lock, fcntl.LOCK_UN)  # the next one may begin while runs of this one go on
         launch(kind, names, idle_s=settings["idle_s"], wait=False)
 
-    server = Server(listener, components, float(settings["idle_s"]), fresh, replace)
+    server = Server(listener, components, float(settings["idle_s"]), fresh, replace, belongings=(lock, directory))
     _report(settings, "")
     forked = server.serve()
     if forked is None:
         return _end(server, directory, name)
-    os.close(lock)
-    os.close(directory)
     children.leave(children.run(forked, garage))
 
 
@@ -322,6 +386,8 @@ def _report(settings: dict[str, Any], problem: str) -> int:
     with contextlib.suppress(BrokenPipeError):
         os.write(descriptor, problem.encode()[:2000] or b"\n")
     os.close(descriptor)
+    if settings["turn"] is not None:
+        os.close(settings["turn"])
     return 1 if problem else 0
 
 

@@ -1,10 +1,10 @@
 """Does ahead of the fork what TensorFlow's first operations would do in every child. Runs in the standby.
 
-The first graph registers all operations. oneDNN writes the machine code of its matrix product when it is first needed,
-and the pass that looks for oneDNN's kernels goes through all registered kernels once for each operation and element
-type. All keep their result for the process and start no thread. The last two are not exported, so they are found in
-the library's symbol table and tried in a forked child first: where they are missing or behave otherwise, nothing is
-warmed, and children are that much slower.
+The first graph registers all operations, and those that XLA could compile a second time. oneDNN writes the machine code
+of its matrix product when it is first needed, and the pass that looks for oneDNN's kernels goes through all registered
+kernels once for each operation and element type. All keep their result for the process and start no thread. The last
+two are not exported, so they are found in the library's symbol table. Each is tried in a forked child first: where one
+is missing or behaves otherwise, it is not warmed, and children are that much slower.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from .elf import addresses
 
+_COMPILATION_KERNELS = "_ZN10tensorflow13XlaOpRegistry26RegisterCompilationKernelsEv"
 _GEMM = "dnnl_sgemm"
 _IS_MKL_OP = (
     "_ZN10tensorflow15mkl_op_registryL7IsMklOpERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEENS_8DataTypeEb"
@@ -58,7 +59,8 @@ def warm() -> None:
     directory = _directory()
     if directory is None:
         return
-    for function in (_operations(directory), _products(directory), _kernel_searches(directory)):
+    found = (_operations, _compilation_kernels, _products, _kernel_searches)
+    for function in [find(directory) for find in found]:
         if function is not None and _harmless(function):
             function()
 
@@ -78,6 +80,12 @@ def _operations(directory: str) -> Callable[[], None] | None:
     library.TF_GetAllOpList.restype, library.TF_GetAllOpList.argtypes = ctypes.c_void_p, []
     library.TF_DeleteBuffer.restype, library.TF_DeleteBuffer.argtypes = None, [ctypes.c_void_p]
     return lambda: library.TF_DeleteBuffer(library.TF_GetAllOpList())
+
+
+def _compilation_kernels(directory: str) -> Callable[[], None] | None:
+    """Return a function that registers XLA's kernels, as the pass that looks for clusters does with the first graph."""
+    library = ctypes.CDLL(os.path.join(directory, "libtensorflow_cc.so.2"))
+    return ctypes.CFUNCTYPE(None)((_COMPILATION_KERNELS, library)) if hasattr(library, _COMPILATION_KERNELS) else None
 
 
 def _products(directory: str) -> Callable[[], None] | None:
