@@ -234,13 +234,14 @@ def _open_library() -> None:
     import orjson  # noqa: F401
 
     from glowplug.loader import native, open, savedmodel, warmup  # noqa: F401
-    from glowplug.runtime import fingerprint, graph, library, session, tensor  # noqa: F401
+    from glowplug.runtime import fingerprint, graph, library, registration, session, tensor  # noqa: F401
 
     from . import plain_model, worker  # noqa: F401
     from .messages import message
 
     message("tensorflow.Example")
     library.open_library()
+    registration.register(str(library.find_directory()))
     if "TF_CPP_MIN_LOG_LEVEL" not in os.environ:  # TensorFlow warns of every bad request, which its sender is told
         library.set_log_level(library.ERROR)
     gc.collect()

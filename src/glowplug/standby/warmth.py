@@ -1,10 +1,10 @@
 """Does ahead of the fork what TensorFlow's first operations would do in every child. Runs in the standby.
 
-The first graph registers all operations, and those that XLA could compile a second time. oneDNN writes the machine code
-of its matrix product when it is first needed, and the pass that looks for oneDNN's kernels goes through all registered
-kernels once for each operation and element type. All keep their result for the process and start no thread. The last
-two are not exported, so they are found in the library's symbol table. Each is tried in a forked child first: where one
-is missing or behaves otherwise, it is not warmed, and children are that much slower.
+Operations are registered (`glowplug.runtime.registration`). oneDNN writes the machine code of its matrix product when
+it is first needed, and the pass that looks for oneDNN's kernels goes through all registered kernels once for each
+operation and element type. All keep their result for the process and start no thread. The last two are not exported, so
+they are found in the library's symbol table. Each is tried in a forked child first: where one is missing or behaves
+otherwise, it is not warmed, and children are that much slower.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
+
+from glowplug.runtime.registration import register
 
 from .elf import addresses
 
-_COMPILATION_KERNELS = "_ZN10tensorflow13XlaOpRegistry26RegisterCompilationKernelsEv"
 _GEMM = "dnnl_sgemm"
 _IS_MKL_OP = (
     "_ZN10tensorflow15mkl_op_registryL7IsMklOpERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEENS_8DataTypeEb"
@@ -59,8 +61,7 @@ def warm() -> None:
     directory = _directory()
     if directory is None:
         return
-    found = (_operations, _compilation_kernels, _products, _kernel_searches)
-    for function in [find(directory) for find in found]:
+    for function in (partial(register, directory), _products(directory), _kernel_searches(directory)):
         if function is not None and _harmless(function):
             function()
 
@@ -72,20 +73,6 @@ def _directory() -> str | None:
     from glowplug.runtime import library
 
     return str(library.find_directory()) if library.is_open() else None
-
-
-def _operations(directory: str) -> Callable[[], None] | None:
-    """Return a function that has TensorFlow register its operations, as the first graph would."""
-    library = ctypes.CDLL(os.path.join(directory, "libtensorflow_cc.so.2"))
-    library.TF_GetAllOpList.restype, library.TF_GetAllOpList.argtypes = ctypes.c_void_p, []
-    library.TF_DeleteBuffer.restype, library.TF_DeleteBuffer.argtypes = None, [ctypes.c_void_p]
-    return lambda: library.TF_DeleteBuffer(library.TF_GetAllOpList())
-
-
-def _compilation_kernels(directory: str) -> Callable[[], None] | None:
-    """Return a function that registers XLA's kernels, as the pass that looks for clusters does with the first graph."""
-    library = ctypes.CDLL(os.path.join(directory, "libtensorflow_cc.so.2"))
-    return ctypes.CFUNCTYPE(None)((_COMPILATION_KERNELS, library)) if hasattr(library, _COMPILATION_KERNELS) else None
 
 
 def _products(directory: str) -> Callable[[], None] | None:
