@@ -19,14 +19,13 @@ from typing import Any
 from glowplug.core.errors import GlowplugError, StandbyError
 
 from . import child as children
-from . import key, paths, preload, spare, wire
+from . import key, paths, preload, wire
 from .exercise import exercise
 from .freshness import Freshness
+from .spare import Reserve
 
 _WAIT_FOR_REQUEST_S = 10.0
 _BACKLOG = 128
-_QUIET_S = 0.1  # after a request, before the next spare is forked: a program that starts has the processor first
-_AFTER_FAILURE_S = 10.0
 _GONE = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
 
@@ -62,10 +61,8 @@ class Server:
         self._served = 0
         self._last = time.monotonic()
         self._stale: str | None = None
-        self._spare: spare.Spare | None = None
-        self._spare_due = float("inf")
-        self._trial: spare.Trial | None = None
-        self._footprint: spare.Footprint = ([], [])
+        names = tuple(filter(None, components["preload"].split(",")))
+        self._reserve = Reserve(lambda: exercise(components["kind"], names))
         self._poll = select.poll()
         self._wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._signals = wake
@@ -82,15 +79,15 @@ class Server:
 
     def serve(self) -> children.Child | None:
         """Serve until idle, stale or told to stop. Returns None in the standby, and the request in a child."""
-        self._begin_trial()
+        self._poll.register(self._reserve.begin_trial(self._forget), select.POLLIN)
         while True:
             for descriptor, events in self._poll.poll(self._timeout_ms()):
                 forked = self._handle(descriptor, events)
                 if forked is not None:
                     return forked
             self._drop_silent()
-            if self._listener is not None and self._spare is None and time.monotonic() >= self._spare_due:
-                forked = self._fork_spare()
+            if self._listener is not None and time.monotonic() >= self._reserve.due:
+                forked = self._reserve.fork(self._forget)
                 if forked is not None:
                     return forked
             if self._listener is not None and not self._runs and not self._waiting and self._idle():
@@ -104,48 +101,16 @@ class Server:
             self._poll.unregister(self._listener.fileno())
             self._listener.close()
             self._listener = None
-        if self._spare is not None:
-            self._spare.end()
-            self._spare = None
-
-    def _begin_trial(self) -> None:
-        kind, names = self._components["kind"], self._components["preload"]
-        self._trial = spare.begin_trial(lambda: exercise(kind, tuple(names.split(",")) if names else ()))
-        self._poll.register(self._trial.descriptor, select.POLLIN)
-
-    def _hear_trial(self, trial: spare.Trial) -> None:
-        found = trial.hear()
-        if found is not None:
-            self._poll.unregister(trial.descriptor)
-            self._trial, self._footprint = None, found
-            self._spare_due = time.monotonic()
-
-    def _fork_spare(self) -> children.Child | None:
-        """Fork the next child ahead of its request. Returns None in the standby, and the request in the child."""
-        ours, theirs = wire.socket_pair()
-        try:
-            preload.assert_one_thread()
-            pid = os.fork()
-        except (OSError, StandbyError):
-            self._spare_due = time.monotonic() + _AFTER_FAILURE_S
-            ours.close()
-            theirs.close()
-            return None
-        if pid == 0:
-            ours.close()
-            self._forget(None)
-            return spare.wait(theirs, self._footprint)
-        theirs.close()
-        self._spare = spare.Spare(pid, ours)
-        return None
+        self._reserve.end()
 
     def _handle(self, descriptor: int, events: int) -> children.Child | None:
         if descriptor == self._wake:
             self._on_signals()
         elif self._listener is not None and descriptor == self._listener.fileno():
             self._accept()
-        elif self._trial is not None and descriptor == self._trial.descriptor:
-            self._hear_trial(self._trial)
+        elif descriptor == self._reserve.trial:
+            if self._reserve.hear_trial():
+                self._poll.unregister(descriptor)
         elif descriptor in self._waiting:
             connection, _ = self._waiting.pop(descriptor)
             self._poll.unregister(descriptor)
@@ -207,10 +172,8 @@ class Server:
             self.close_listener()
             self._replace()
             raise StandbyError("the standby reloads", seen=self._stale)
-        ready, self._spare = self._spare, None
-        if ready is not None and ready.take(connection, body, rest):
-            pid = ready.pid
-        else:
+        pid = self._reserve.take(connection, body, rest)
+        if pid is None:
             preload.assert_one_thread()
             pid = os.fork()
         if pid == 0:
@@ -224,22 +187,17 @@ class Server:
         self._poll.register(connection.fileno(), _GONE)
         self._served += 1
         self._last = time.monotonic()
-        if self._trial is None:
-            self._spare_due = self._last + _QUIET_S
         return None
 
     def _is_running(self, connection: wire.Socket) -> bool:
         return any(run.connection is connection for run in self._runs.values())
 
-    def _forget(self, own: wire.Socket | None) -> None:
+    def _forget(self, own: wire.Socket | None = None) -> None:
         """Close what belongs to the standby. Runs in the child."""
         signal.set_wakeup_fd(-1)
         for number in self._belongings:
             os.close(number)
-        if self._trial is not None:
-            os.close(self._trial.descriptor)
-        if self._spare is not None:
-            self._spare.forget()
+        self._reserve.forget_all()
         os.close(self._wake)
         os.close(self._signals)
         self._fresh.close()
@@ -269,9 +227,7 @@ class Server:
         if os.WIFSTOPPED(status):
             self._tell(self._runs.get(pid), {"stopped": os.WSTOPSIG(status)})
             return
-        if self._spare is not None and pid == self._spare.pid:
-            self._spare.forget()
-            self._spare, self._spare_due = None, time.monotonic() + _AFTER_FAILURE_S
+        self._reserve.lose(pid)
         run = self._runs.pop(pid, None)
         self._tell(run, {"ended": os.waitstatus_to_exitcode(status)})
         if run is not None:
@@ -296,7 +252,7 @@ class Server:
             "threads": preload.thread_count(),
             "idle_s": now - self._last,
             "idle_limit_s": self._idle_s,
-            "spare": self._spare.pid if self._spare is not None else None,
+            "spare": self._reserve.pid,
         }
 
     def _stop(self, operation: Any) -> dict[str, Any]:
@@ -315,12 +271,12 @@ class Server:
 
     def _timeout_ms(self) -> int | None:
         now = time.monotonic()
-        due = [now + _WAIT_FOR_REQUEST_S] if self._waiting else []
-        if self._listener is not None and not self._runs:
-            due.append(self._last + self._idle_s)
-        if self._listener is not None and self._spare is None and self._trial is None:
-            due.append(self._spare_due)
-        return max(0, int((min(due) - now) * 1000)) + 1 if due else None
+        due = now + _WAIT_FOR_REQUEST_S if self._waiting else float("inf")
+        if self._listener is not None:
+            due = min(due, self._reserve.due)
+            if not self._runs:
+                due = min(due, self._last + self._idle_s)
+        return max(0, int((due - now) * 1000)) + 1 if due < float("inf") else None
 
     def _idle(self) -> bool:
         return time.monotonic() - self._last >= self._idle_s
@@ -347,6 +303,8 @@ def main(settings: dict[str, Any]) -> int:
         modules += garage.modules() if garage is not None else []
         fresh = Freshness(modules)
         listener = _listen(directory, name)
+        sys.stdout.flush()  # or each child writes it again
+        sys.stderr.flush()
         preload.freeze()
     except Exception as error:  # the process boundary: whoever started this reads it
         return _report(settings, f"{type(error).__name__}: {error}")

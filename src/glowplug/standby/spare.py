@@ -1,4 +1,4 @@
-"""A child that was forked ahead of its request, and the trial that finds out what to make ready in it.
+"""A child that is forked ahead of its request, and the trial that finds out what to make ready in it.
 
 Forking a process of TensorFlow's size takes as long as starting a Python. A standby that has nothing else to do forks
 its next child, which waits. It is a child like any other, except that its request comes through a socket.
@@ -10,51 +10,127 @@ import contextlib
 import marshal
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 
-from . import footprint, wire
+from glowplug.core.errors import StandbyError
+
+from . import footprint, preload, wire
 from .child import Child
 
+_QUIET_S = 0.1  # after a request: a program that starts has the processor first
+_AFTER_FAILURE_S = 10.0
 _TRIAL_S = 30
 _NO_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_NEVER = float("inf")
 
-Footprint = tuple[footprint.Ranges, footprint.Ranges]
 
+class Reserve:
+    """At most one spare, and before the first of them a trial. `exercise` is what programs do first."""
 
-class Spare:
-    """The standby's end."""
+    def __init__(self, exercise: Callable[[], None]) -> None:
+        self._exercise = exercise
+        self.pid: int | None = None  # of the spare
+        self._connection: wire.Socket | None = None
+        self.trial: int | None = None  # a descriptor: readable when the trial has something to say
+        self._told = b""
+        self._footprint: tuple[footprint.Ranges, footprint.Ranges] = ([], [])
+        self.due = _NEVER  # when to fork the next spare, of the monotonic clock
 
-    def __init__(self, pid: int, connection: wire.Socket) -> None:
-        self.pid = pid
-        self._connection = connection
+    def begin_trial(self, forget: Callable[[], None]) -> int:
+        """Fork the trial and return its descriptor. `forget` closes, in the child, what belongs to the standby."""
+        self.trial, writable = os.pipe2(os.O_CLOEXEC)
+        if os.fork():
+            os.close(writable)
+            return self.trial
+        try:
+            forget()
+            _try_out(self._exercise, writable)
+        finally:
+            os._exit(0)  # what went wrong makes no difference to anybody but the next program's speed
 
-    def take(self, client: wire.Socket, body: int, descriptors: Sequence[int]) -> bool:
-        """Hand it a request. False means that it did not get it, and that it is gone."""
+    def hear_trial(self) -> bool:
+        """Read what the trial says, and tell whether that was all. One that failed says nothing."""
+        assert self.trial is not None
+        part = os.read(self.trial, 1 << 16)
+        self._told += part
+        if part:
+            return False
+        os.close(self.trial)
+        self.trial = None
+        if self._told:
+            self._footprint = marshal.loads(self._told)
+        self.due = time.monotonic()
+        return True
+
+    def fork(self, forget: Callable[[], None]) -> Child | None:
+        """Fork the next spare. Returns None in the standby; in the spare, the request, once there is one."""
+        self.due = _NEVER
+        ours, theirs = wire.socket_pair()
+        try:
+            preload.assert_one_thread()
+            pid = os.fork()
+        except (OSError, StandbyError):
+            self.due = time.monotonic() + _AFTER_FAILURE_S
+            ours.close()
+            theirs.close()
+            return None
+        if pid == 0:
+            ours.close()
+            forget()
+            return _wait(theirs, *self._footprint)
+        theirs.close()
+        self.pid, self._connection = pid, ours
+        return None
+
+    def take(self, client: wire.Socket, body: int, descriptors: Sequence[int]) -> int | None:
+        """Hand the request to the spare and return its process id; None where there is no spare to take it."""
+        if self.trial is None:
+            self.due = time.monotonic() + _QUIET_S
+        if self.pid is None or self._connection is None:
+            return None
         try:
             wire.send(self._connection, {"do": "run"}, [client.fileno(), body, *descriptors])
         except OSError:
             self.end()
-            return False
+            return None
+        pid = self.pid
         self.forget()
-        return True
+        return pid
+
+    def lose(self, pid: int) -> None:
+        """Take note that a child has ended; it may have been the spare."""
+        if pid == self.pid:
+            self.forget()
+            self.due = time.monotonic() + _AFTER_FAILURE_S
 
     def end(self) -> None:
-        """End it; it has nothing to lose."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+        """End the spare; it has nothing to lose."""
+        if self.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
         self.forget()
 
     def forget(self) -> None:
-        """Close this end. A spare that nobody can reach any more ends itself."""
-        self._connection.close()
+        """Let go of the spare, which ends itself unless it has a request."""
+        if self._connection is not None:
+            self._connection.close()
+        self.pid = self._connection = None
+
+    def forget_all(self) -> None:
+        """Close what belongs to the standby. Runs in the child."""
+        self.forget()
+        if self.trial is not None:
+            os.close(self.trial)
+            self.trial = None
 
 
-def wait(connection: wire.Socket, ready: Footprint) -> Child:
-    """Be the spare: make the pages ready, and return once there is a request. Runs in the child."""
+def _wait(connection: wire.Socket, read: footprint.Ranges, written: footprint.Ranges) -> Child:
+    """Be the spare: make the pages ready, and return once there is a request."""
     _plain_signals()
-    footprint.prepare(*ready)
+    footprint.prepare(read, written)
     message, descriptors = wire.receive(connection)
     connection.close()
     if message is None:
@@ -65,46 +141,20 @@ def wait(connection: wire.Socket, ready: Footprint) -> Child:
     return Child(wire.Socket(fileno=client), request, rest)
 
 
-class Trial:
-    """A child that does what a program would do first, and tells which pages that took."""
-
-    def __init__(self, pid: int, descriptor: int) -> None:
-        self.pid = pid
-        self.descriptor = descriptor
-        self._told = b""
-
-    def hear(self) -> Footprint | None:
-        """Read what it says; None means that there is more to come. A trial that failed gives an empty footprint."""
-        part = os.read(self.descriptor, 1 << 16)
-        self._told += part
-        if part:
-            return None
-        os.close(self.descriptor)
-        return marshal.loads(self._told) if self._told else ([], [])
-
-
-def begin_trial(exercise: Callable[[], None]) -> Trial:
-    """Fork a trial. The caller hears it, and reaps it as it does its other children."""
-    readable, writable = os.pipe2(os.O_CLOEXEC)
-    pid = os.fork()
-    if pid:
-        os.close(writable)
-        return Trial(pid, readable)
-    try:
-        _plain_signals()
-        signal.alarm(_TRIAL_S)  # its default action ends the process
-        os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for number in range(3):
-            os.dup2(nothing, number)
-        os.environ.update(dict.fromkeys(_NO_DEVICES, "-1"))
-        places = footprint.mappings()
-        exercise()
-        told = memoryview(marshal.dumps(footprint.touched(places)))
-        while told:
-            told = told[os.write(writable, told) :]
-    finally:
-        os._exit(0)  # what went wrong makes no difference to anybody but the next program's speed
+def _try_out(exercise: Callable[[], None], writable: int) -> None:
+    """Be the trial: do what a program would do first, and tell which pages that took."""
+    _plain_signals()
+    signal.alarm(_TRIAL_S)  # its default action ends the process
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nothing, number)
+    os.environ.update(dict.fromkeys(_NO_DEVICES, "-1"))
+    places = footprint.mappings()
+    exercise()
+    told = memoryview(marshal.dumps(footprint.touched(places)))
+    while told:
+        told = told[os.write(writable, told) :]
 
 
 def _plain_signals() -> None:
