@@ -74,7 +74,7 @@ bench: install
 	$(BIN)/python bench/train_loops.py
 	$(BIN)/python bench/train_initializers.py
 	$(BIN)/python bench/run_start.py import
-	for name in http ready throughput swap kill soak; do $(BIN)/python bench/serve_$$name.py || exit 1; done
+	for name in http ready throughput peers swap kill soak; do $(BIN)/python bench/serve_$$name.py || exit 1; done
 	$(BIN)/python bench/standby_start.py
 	$(BIN)/python bench/readme_table.py
 
