@@ -71,7 +71,8 @@ def through_frame(array: Any) -> Any:
 def require_same(first: Any, second: Any) -> None:
     """Require the same type, shape and bytes."""
     assert (first.dtype, first.shape) == (second.dtype, second.shape)
-    assert first.tolist() == second.tolist() if first.dtype == object else first.tobytes() == second.tobytes()
+    same = first.tolist() == second.tolist() if first.dtype == object else first.tobytes() == second.tobytes()
+    assert same, (first.dtype, first.tolist(), second.tolist())
 
 
 def predict_request(data: bytes) -> bool:

@@ -87,6 +87,13 @@ def test_tensor_content_must_fit_the_shape():
         decode(proto(dtype=1, shape=[4], tensor_content=data), "x", LIMITS)
 
 
+@pytest.mark.parametrize(("code", "name", "content"), [(10, "bool", b"\x07\x00"), (29, "int4", b"\xff\x91")])
+def test_raw_bytes_with_needless_bits_become_proper_elements(code, name, content):
+    array = decode(proto(dtype=code, shape=[2], tensor_content=content), "x", LIMITS)
+    assert array.tolist() == np.frombuffer(content, array.dtype).tolist()
+    assert array.tobytes() == decode(encode(array, name), "x", LIMITS).tobytes()
+
+
 @pytest.mark.parametrize(
     ("fields", "message_part"),
     [

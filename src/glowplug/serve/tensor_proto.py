@@ -67,8 +67,17 @@ def decode(proto: Any, name: str, limits: Limits) -> NDArray[Any]:
                 seen=f"{len(content)} bytes for {dtype.name}{list(shape)}",
                 remedy=f"send {count * dtype.itemsize} bytes",
             )
-        return np.frombuffer(content, wanted).reshape(shape)
+        return _decode_content(content, dtype.name, wanted).reshape(shape)
     return _filled(_decode_field(proto, dtype.name, wanted, name), count, wanted).reshape(shape)
+
+
+def _decode_content(content: bytes, dtype: str, wanted: np.dtype[Any]) -> NDArray[Any]:
+    """Return the elements of raw bytes. Compiled code may assume a bool of 0 or 1, and four bits with none above."""
+    if dtype == "bool":
+        return np.frombuffer(content, np.uint8) != 0
+    if dtype in ("int4", "uint4"):
+        return (np.frombuffer(content, np.uint8) & 0x0F).view(wanted)
+    return np.frombuffer(content, wanted)
 
 
 def _decode_field(proto: Any, dtype: str, wanted: np.dtype[Any], name: str) -> NDArray[Any]:
