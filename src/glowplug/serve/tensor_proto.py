@@ -74,9 +74,9 @@ def decode(proto: Any, name: str, limits: Limits) -> NDArray[Any]:
 def _decode_content(content: bytes, dtype: str, wanted: np.dtype[Any]) -> NDArray[Any]:
     """Return the elements of raw bytes. Compiled code may assume a bool of 0 or 1, and four bits with none above."""
     if dtype == "bool":
-        return np.frombuffer(content, np.uint8) != 0
+        return np.frombuffer(content, np.uint8).astype(wanted)
     if dtype in ("int4", "uint4"):
-        return (np.frombuffer(content, np.uint8) & 0x0F).view(wanted)
+        return np.bitwise_and(np.frombuffer(content, np.uint8), 0x0F).view(wanted)
     return np.frombuffer(content, wanted)
 
 
