@@ -30,6 +30,7 @@ from glowplug.serve.array_types import dtype_name
 from glowplug.serve.json_predict import read_body, read_inputs, write_answer
 from glowplug.serve.limits import Limits
 from glowplug.serve.messages import message, serving
+from glowplug.serve.rest.routes import error_body
 from glowplug.serve.tensor_proto import decode, encode
 
 LIMITS = Limits(request_bytes=1 << 16, tensor_bytes=1 << 16)
@@ -111,13 +112,16 @@ def json_predict(data: bytes) -> bool:
     """Read a REST body for signatures of several types; write what it held as an answer."""
     try:
         body = read_body(data)
-    except RequestError:
+    except RequestError as error:
+        json.loads(error_body(str(error)))
         return False
+    json.loads(error_body(body.signature))
     accepted = False
     for signature in SIGNATURES:
         try:
             inputs = read_inputs(body, signature, LIMITS)
-        except RequestError:
+        except RequestError as error:
+            json.loads(error_body(str(error)))
             continue
         accepted = True
         for form in ("row", "columnar"):
@@ -135,7 +139,8 @@ def json_examples(data: bytes) -> bool:
     try:
         _, made = examples.read_json(data)
         found = examples.serialized(made)
-    except RequestError:
+    except RequestError as error:
+        json.loads(error_body(str(error)))
         return False
     for one in found:
         message("tensorflow.Example").FromString(one)

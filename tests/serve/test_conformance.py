@@ -7,8 +7,6 @@ so that a wrong value, shape or type on the way in or out shows.
 from __future__ import annotations
 
 import json
-import math
-from pathlib import Path
 
 import grpc
 import numpy as np
@@ -17,49 +15,10 @@ import pytest
 from glowplug.serve.limits import Limits
 from glowplug.serve.messages import serving
 from glowplug.serve.tensor_proto import decode, encode
+from tests.serve.echo_model import TYPES, VALUES, save_echo
 from tests.serve.server import Server
 
 pytestmark = pytest.mark.tensorflow
-
-TYPES = ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32", "float64", "bool", "string"]
-SEVERAL = {"int_tensor": "int32", "str_tensor": "string", "float_tensor": "float32", "dbl_tensor": "float64"}
-
-
-def save_echo(directory: Path) -> None:
-    """Save a model with a signature for each type that answers its input, and some with several tensors."""
-    import tensorflow as tf
-
-    def echo(dtype):
-        return tf.function(lambda x: {"y": tf.identity(x)}, input_signature=[tf.TensorSpec(None, dtype, "x")])
-
-    signatures = {dtype: echo(dtype) for dtype in TYPES}
-    signatures["serving_default"] = echo("int32")
-    several = [tf.TensorSpec(None, dtype, name) for name, dtype in SEVERAL.items()]
-    signatures["several"] = tf.function(
-        lambda **given: {f"{name}_out": tf.identity(value) for name, value in given.items()}
-    ).get_concrete_function(**{spec.name: spec for spec in several})
-    signatures["bytes"] = tf.function(
-        lambda x: {"image_bytes": tf.identity(x), "caption": tf.identity(x)},
-        input_signature=[tf.TensorSpec(None, "string", "x")],
-    )
-    signatures["only_bytes"] = tf.function(
-        lambda x: {"image_bytes": tf.identity(x)}, input_signature=[tf.TensorSpec(None, "string", "x")]
-    )
-    signatures["complex"] = tf.function(
-        lambda x: {"y": tf.complex(x, x)}, input_signature=[tf.TensorSpec([None], "float32", "x")]
-    )
-    signatures["uneven"] = tf.function(
-        lambda x: {"y": tf.identity(x), "sum": tf.reduce_sum(x), "twice": tf.concat([x, x], 0)},
-        input_signature=[tf.TensorSpec([None], "float32", "x")],
-    )
-    signatures["scalar"] = tf.function(
-        lambda x: {"y": tf.reduce_sum(x)}, input_signature=[tf.TensorSpec([None], "float32", "x")]
-    )
-    signatures["none_of_it"] = tf.function(
-        lambda x: {"a": x[:0], "b": tf.strings.as_string(x[:0])},
-        input_signature=[tf.TensorSpec([None, None], "float32", "x")],
-    )
-    tf.saved_model.save(tf.Module(), str(directory), signatures=signatures)
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +113,8 @@ def ask(server: Server, signature: str, text: str) -> tuple[int, str]:
             "several",
             '{"instances": [{"int_tensor": [[1,2],[3,4],[5,6]], "str_tensor": ["foo", "bar"], '
             '"float_tensor": [1.0, NaN], "dbl_tensor": [NaN]}, '
-            '{"int_tensor": [[7,8],[9,0],[1,2]], "str_tensor": ["baz", "bat"], "float_tensor": [2.0, Infinity], "dbl_tensor": [2.0]}]}',
+            '{"int_tensor": [[7,8],[9,0],[1,2]], "str_tensor": ["baz", "bat"], '
+            '"float_tensor": [2.0, Infinity], "dbl_tensor": [2.0]}]}',
             '{"predictions": [{"int_tensor_out": [[1,2],[3,4],[5,6]], "str_tensor_out": ["foo", "bar"], '
             '"float_tensor_out": [1.0, NaN], "dbl_tensor_out": [NaN]}, {"int_tensor_out": [[7,8],[9,0],[1,2]], '
             '"str_tensor_out": ["baz", "bat"], "float_tensor_out": [2.0, Infinity], "dbl_tensor_out": [2.0]}]}',
@@ -319,21 +279,6 @@ def test_metadata_has_every_field(echo):
     assert x["name"]
     assert found["float32"]["inputs"]["x"]["tensor_shape"] == {"dim": [], "unknown_rank": True}
     assert entry["outputs"]["sum"]["tensor_shape"] == {"dim": [], "unknown_rank": False}
-
-
-VALUES = {
-    "int8": [-128, 127],
-    "uint8": [0, 255],
-    "int16": [-32768, 32767],
-    "int32": [-(1 << 31), (1 << 31) - 1],
-    "uint32": [0, (1 << 32) - 1],
-    "int64": [-(1 << 63), (1 << 63) - 1],
-    "uint64": [0, (1 << 64) - 1],
-    "float32": [math.nan, -math.inf],
-    "float64": [1e-320, math.inf],
-    "bool": [True, False],
-    "string": [b"\xff\x00", b""],
-}
 
 
 @pytest.mark.parametrize("dtype", TYPES)

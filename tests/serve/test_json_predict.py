@@ -129,6 +129,7 @@ def test_row_answers_need_a_common_batch():
         (b'{"instances": [NaN, 99999999999999999999]}', {"x": "int64"}, "must be int64"),
         (b'{"instances": [1]', {"x": "float32"}, "JSON Parse error: Invalid value"),
         (b'{"instances": ["\xff"]}', {"x": "string"}, "JSON Parse error"),
+        (b'{"instances": ["a"], "signature_name": "\\ud800"} behind', {"x": "string"}, "JSON Parse error"),
     ],
 )
 def test_refusals(body, specs, part):

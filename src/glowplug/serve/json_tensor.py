@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from itertools import chain
 from typing import Any
 
@@ -36,6 +37,7 @@ _JSON_TYPES: dict[type, str] = {type(None): "Null", dict: "Object", list: "Array
 _ALLOWED: dict[str, set[type]] = {"i": {int}, "u": {int}, "b": {bool}, "f": {int, float}}
 _TENSORFLOW_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
 _BLANKS = " \t\r\n"
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _BYTES_SUFFIX = "_bytes"
 
 
@@ -57,7 +59,10 @@ def _parse_leniently(body: bytes, first: Exception) -> Any:
     anything behind the document."""
     try:
         text = body.decode("utf-8-sig").lstrip(_BLANKS)
-        return json.JSONDecoder(parse_float=_fraction, parse_int=_integer).raw_decode(text)[0]
+        document = json.JSONDecoder(parse_float=_fraction, parse_int=_integer).raw_decode(text)[0]
+        if _SURROGATE.search(text):
+            json.dumps(document, ensure_ascii=False).encode()  # half a surrogate pair is no text
+        return document
     except (ValueError, RecursionError):
         raise RequestError(f"JSON Parse error: Invalid value: {first}") from None
 

@@ -33,8 +33,8 @@ Pages = dict[str, Callable[[], tuple[int, bytes, str]]]
 
 
 def error_body(text: str) -> bytes:
-    """Return the JSON body of an error."""
-    return dumps({"error": text})
+    """Return the JSON body of an error, whatever text of the caller's is in it."""
+    return dumps({"error": text.encode(errors="replace").decode()})
 
 
 class Routes:
