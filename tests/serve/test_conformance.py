@@ -262,6 +262,20 @@ def test_paths_that_lead_to_the_model(echo, path):
     assert echo.post(path, {"instances": [1]}) == (200, {"predictions": [1]})
 
 
+def test_the_example_of_the_documentation(shared_models, packed):
+    name = "saved_model_half_plus_three"
+    with Server(f"{name}={packed(shared_models / name / '00000123')}") as server:
+        assert server.post(f"/v1/models/{name}:predict", {"instances": [1.0, 2.0, 5.0]}) == (
+            200,
+            {"predictions": [3.5, 4.0, 5.5]},
+        )
+        body = {"signature_name": "tensorflow/serving/regress", "examples": [{"x": 1.0}, {"x": 2.0}]}
+        assert server.post(f"/v1/models/{name}:regress", body) == (200, {"results": [3.5, 4.0]})
+        body = {"instances": [1.0, 5.0]}
+        wanted = {"error": "Servable not found for request: Latest(half)"}
+        assert server.post("/v1/models/half:predict", body) == (404, wanted)
+
+
 def test_metadata_has_every_field(echo):
     status, document = echo.get("/v1/models/echo/metadata")
     assert status == 200
