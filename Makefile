@@ -8,13 +8,15 @@ RESULTS := bench/results
 # These ask for `tensorflow`, which would overwrite tensorflow-cpu: they are installed without what they ask for.
 BESIDE := tensorflow-text==2.21.1 tf-keras==2.21.0 tensorflow-serving-api==2.21.0
 VERSIONS ?= 2.16.2 2.18.1 2.20.0
+FUZZ_SECONDS ?= 120
 
-.PHONY: help install demo test test-all check lint docs bench test-versions chromium clean
+.PHONY: help install demo test test-all fuzz check lint docs bench test-versions chromium clean
 
 help:
 	@echo 'make demo            a tour: stock TensorFlow against Glowplug on a small model'
 	@echo 'make test            the tests that take seconds'
 	@echo 'make test-all        all tests'
+	@echo 'make fuzz            the fuzz targets, $(FUZZ_SECONDS) seconds each, with atheris'
 	@echo 'make lint            format, lint, types, layers'
 	@echo 'make docs            write the generated parts of the documentation again'
 	@echo 'make check           lint, generated documentation up to date, tests'
@@ -47,6 +49,14 @@ test-all: install
 	$(BIN)/python -m pytest --ignore=tests/train
 	$(BIN)/python -m pytest tests/train
 
+# atheris changes the bytecode of what it watches, and has wheels for few interpreters: an environment of its own.
+fuzz: install
+	test -x .venvs/fuzz/bin/python || $(PYTHON) -m venv .venvs/fuzz
+	$(BIN)/uv pip install --quiet --python .venvs/fuzz/bin/python atheris ml_dtypes -e '.[serve]'
+	set -e; for target in bundle tensor_proto; do \
+	  .venvs/fuzz/bin/python tests/fuzz/fuzz_$$target.py -max_total_time=$(FUZZ_SECONDS); \
+	done
+
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -74,7 +84,7 @@ bench: install
 	$(BIN)/python bench/train_loops.py
 	$(BIN)/python bench/train_initializers.py
 	$(BIN)/python bench/run_start.py import
-	for name in http ready throughput swap kill soak; do $(BIN)/python bench/serve_$$name.py || exit 1; done
+	for name in http ready throughput peers swap kill soak; do $(BIN)/python bench/serve_$$name.py || exit 1; done
 	$(BIN)/python bench/standby_start.py
 	$(BIN)/python bench/readme_table.py
 

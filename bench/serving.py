@@ -1,4 +1,7 @@
-"""Servers under test: ours, and FastAPI with Keras; what they are asked, and what memory they hold."""
+"""Servers under test: ours, and what people run instead (FastAPI with Keras or LiteRT, BentoML).
+
+Also what they are asked, and what memory they hold.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import bundles
+import machine
 import models
 import numpy as np
 import psutil
@@ -80,30 +84,51 @@ def glowplug(*arguments: Any) -> Iterator[Server]:
         Path(log.name).unlink()
 
 
-@contextlib.contextmanager
-def fastapi_keras(model: str, workers: int) -> Iterator[Server]:
+def fastapi_keras(model: str, workers: int) -> contextlib.AbstractContextManager[Server]:
     """Run FastAPI with Keras for the length of the block, ready when it begins."""
+    return _peer(sys.executable, ["-m", "uvicorn", "fastapi_keras:app", *_UVICORN], keras_file(model), workers)
+
+
+def fastapi_litert(python: str, model: str, workers: int) -> contextlib.AbstractContextManager[Server]:
+    """Run FastAPI with LiteRT for the length of the block; `python` is an interpreter that has both."""
+    return _peer(python, ["-m", "uvicorn", "fastapi_litert:app", *_UVICORN], litert_file(model), workers)
+
+
+def bentoml(python: str, model: str, workers: int) -> contextlib.AbstractContextManager[Server]:
+    """Run BentoML with Keras for the length of the block; `python` is an interpreter that has both."""
+    command = ["-m", "bentoml", "serve", "bentoml_keras:Model", "--host", "127.0.0.1", "--port", "{port}"]
+    return _peer(python, command, keras_file(model), workers)
+
+
+_UVICORN = ["--port", "{port}", "--workers", "{workers}", "--log-level", "warning"]
+
+
+@contextlib.contextmanager
+def _peer(python: str, command: list[str], model: Path, workers: int) -> Iterator[Server]:
+    """Run a program of bench/scripts whose workers each leave a file when they are ready."""
     port = free_port()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile() as log:
         environment = {
             **os.environ,
-            "MODEL": str(keras_file(model)),
+            "MODEL": str(model),
+            "WORKERS": str(workers),
             "READY_FOLDER": folder,
             "TF_CPP_MIN_LOG_LEVEL": "3",
+            "BENTOML_DO_NOT_TRACK": "True",
             "PYTHONPATH": f"{SCRIPTS}:{os.environ.get('PYTHONPATH', '')}",
         }
-        command = ["-m", "uvicorn", "fastapi_keras:app", "--port", str(port), "--workers", str(workers)]
         began = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, *command, "--log-level", "warning"],
+            [python, *(part.format(port=port, workers=workers) for part in command)],
             env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            cwd=SCRIPTS,
+            stdout=log,
+            stderr=log,
         )
         try:
             while sum(1 for _ in Path(folder).iterdir()) < workers:
                 if process.poll() is not None:
-                    sys.exit("FastAPI did not start")
+                    sys.exit(f"{command[2]} did not start: {Path(log.name).read_text()}")
                 time.sleep(0.02)
             ready_s = time.perf_counter() - began
             wait_for_port(port)
@@ -130,6 +155,18 @@ def keras_file(name: str) -> Path:
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run([sys.executable, "-c", code, name, path], cwd=Path(__file__).parent, check=True)
+    return path
+
+
+def litert_file(name: str) -> Path:
+    """Return the `.tflite` file of a reference model, converted in a process of its own where it is missing."""
+    path = models.CACHE / f"{name}.tflite"
+    if not path.exists():
+        code = (
+            "import sys, pathlib, tensorflow as tf; c = tf.lite.TFLiteConverter.from_saved_model(sys.argv[1]); "
+            "pathlib.Path(sys.argv[2]).write_bytes(c.convert())"
+        )
+        machine.run_quietly(["-c", f"{code}; print()", models.saved_model(name), path])
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,8 @@ def test_refuses_to_overwrite_unless_forced(
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty folder", "text file", "damaged", "broken keras"])
-def test_not_a_model_leaves_nothing(kind: str, tmp_path: Path, saved_model: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("place", ["at once", "further in"])
+def test_not_a_model_leaves_nothing(kind: str, place: str, tmp_path: Path, saved_model: Callable[[str], Path]) -> None:
     import shutil
 
     source, out = tmp_path / "source", tmp_path / "out"
@@ -91,9 +93,12 @@ def test_not_a_model_leaves_nothing(kind: str, tmp_path: Path, saved_model: Call
     elif kind == "broken keras":
         source = source.with_suffix(".keras")
         source.write_bytes(b"PK\x03\x04 not a zip")
+        if place == "further in":
+            with zipfile.ZipFile(source, "w") as archive:
+                archive.writestr("config.json", "{}")
     else:
         shutil.copytree(saved_model("scalar"), source)
-        (source / "saved_model.pb").write_bytes(b"\xff" * 100)
+        (source / "saved_model.pb").write_bytes((b"\x08\x01" if place == "further in" else b"") + b"\xff" * 100)
     with pytest.raises(expected) as caught:
         glowplug.pack(source, out / "m.glow")
     assert "\n" not in str(caught.value)

@@ -8,11 +8,11 @@ Whatever the bytes, a parser returns or raises a `BundleError`; anything else en
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import random
-import sys
 from pathlib import Path
+
+from driving import main, mutate
 
 from glowplug.bundle import allowlist, graphscan, schema
 from glowplug.core.errors import BundleError
@@ -73,58 +73,17 @@ def one_input(data: bytes) -> None:
     check_graph(data)
 
 
-def mutate(data: bytes, chance: random.Random) -> bytes:
-    """Change, remove, insert, copy or cut at a few random places."""
-    out = bytearray(data)
-    for _ in range(chance.choice((1, 1, 1, 2, 4, 8))):
-        at = chance.randrange(len(out) + 1)
-        span = chance.choice((1, 1, 2, 5, 30))
-        kind = chance.randrange(6)
-        if kind == 0 and at < len(out):
-            out[at] = chance.randrange(256)
-        elif kind == 1:
-            del out[at : at + span]
-        elif kind == 2:
-            out[at:at] = chance.choice(PIECES)
-        elif kind == 3:
-            out[at : at + span] = chance.choice(PIECES)
-        elif kind == 4:
-            source = chance.randrange(len(out) + 1)
-            out[at:at] = out[source : source + span]
-        elif kind == 5 and chance.random() < 0.1:
-            del out[at:]
-    return bytes(out)
-
-
 def run(runs: int, seed: int) -> str:
     """Try `runs` random inputs of each kind; return how many were accepted."""
     chance = random.Random(seed)
     accepted = [0, 0, 0]
     for _ in range(runs):
-        accepted[0] += parse_manifest(mutate(MANIFEST, chance))
-        accepted[1] += parse_manifest(seal(mutate(BODY, chance)))
-        accepted[2] += check_graph(mutate(GRAPH, chance))
+        accepted[0] += parse_manifest(mutate(MANIFEST, chance, PIECES))
+        accepted[1] += parse_manifest(seal(mutate(BODY, chance, PIECES)))
+        accepted[2] += check_graph(mutate(GRAPH, chance, PIECES))
     manifests, sealed, graphs = accepted
     return f"{runs} runs, seed {seed}: accepted {manifests} manifests, {sealed} sealed ones, {graphs} graphs"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int)
-    parser.add_argument("--seed", type=int, default=0)
-    options, rest = parser.parse_known_args()
-    if options.runs is None:
-        try:
-            import atheris
-        except ImportError:
-            options.runs = 20_000
-        else:
-            atheris.instrument_all()
-            atheris.Setup([sys.argv[0], *rest], one_input)
-            atheris.Fuzz()
-            return
-    print(run(options.runs, options.seed))
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, one_input, run, [MANIFEST, BODY, GRAPH])

@@ -40,15 +40,24 @@ def test_examples_and_context():
         ({"examples": []}, "empty array"),
         ({"examples": [1]}, "must be JSON object"),
         ({"examples": [{"x": [1, 1.5]}]}, "expecting type: int64"),
-        ({"examples": [{"x": [[1]]}]}, "unexpected JSON type"),
-        ({"examples": [{"x": None}]}, "unexpected JSON type"),
-        ({"examples": [{"x": 1 << 63}]}, "outside int64"),
-        ({"examples": [{"x": 1e300}]}, "too large"),
+        ({"examples": [{"x": [[1]]}]}, "x has element with unexpected JSON type: Array"),
+        ({"examples": [{"x": None}]}, "x has element with unexpected JSON type: Null"),
+        ({"examples": [{"x": {"y": 1}}]}, "x has element with unexpected JSON type: Object"),
+        ({"examples": [{"x": 1 << 63}]}, "Only int64_t is supported"),
+        ({"context": [1]}, "Example must be JSON object but got JSON Array"),
+        ({"examples": [True]}, "Example must be JSON object but got JSON True"),
     ],
 )
 def test_refusals(body, part):
     with pytest.raises(RequestError, match=part):
         read_json(json.dumps(body).encode())
+
+
+def test_what_a_float_cannot_hold_becomes_an_infinity():
+    _, made = read_json(b'{"examples": [{"x": [1e300, -1e300, 1e-300, NaN]}]}')
+    found = parse(serialized(made))[0].features.feature["x"].float_list.value
+    assert list(found[:3]) == [np.inf, -np.inf, 0.0]
+    assert np.isnan(found[3])
 
 
 def test_an_empty_input_is_refused():

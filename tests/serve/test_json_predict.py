@@ -55,6 +55,18 @@ def test_numbers_that_are_not_finite():
     assert body == b'{"predictions": [NaN, Infinity, -Infinity, 1.0]}'
 
 
+def test_what_a_type_cannot_hold_is_rounded():
+    array = read({"instances": [16777217, 1435774380, 1e300, -1e300, 1e-300, 1 << 70]}, x="float32")["x"]
+    assert array.tolist() == [16777216.0, 1435774336.0, math.inf, -math.inf, 0.0, float(1 << 70)]
+    assert read({"instances": [1e6]}, x="float16")["x"].tolist() == [math.inf]
+    assert read(b'{"instances": [NaN, 1180591620717411303424]}', x="float64")["x"][1] == float(1 << 70)
+
+
+@pytest.mark.parametrize("body", [b'{"inputs": 1} behind', b'\xef\xbb\xbf{"inputs": 1}', b' \r\n\t{"inputs": 1}\0'])
+def test_what_stands_around_the_document_is_no_matter(body):
+    assert read(body, x="int32")["x"] == 1
+
+
 def test_answers():
     y = np.array([[0.2, 1.0]], np.float32)
     assert write_answer("row", {"y": y}) == b'{"predictions":[[0.2,1.0]]}'
@@ -112,9 +124,12 @@ def test_row_answers_need_a_common_batch():
         ({"instances": [None]}, {"x": "float32"}, "null"),
         ({"instances": [1]}, {"x": "string"}, "'x' must be string"),
         ({"instances": [{"b64": "$"}]}, {"x": "string"}, "unable to base64 decode"),
-        ({"instances": [16777217]}, {"x": "float32"}, "without loss of precision"),
-        ({"instances": [1e300]}, {"x": "float32"}, "too large"),
-        ({"instances": [int("9" * 400)]}, {"x": "float64"}, "JSON Parse error|too large"),
+        ({"instances": [int("9" * 400)]}, {"x": "float64"}, "JSON Parse error"),
+        (b'{"instances": [NaN, 1e999]}', {"x": "float64"}, "JSON Parse error"),
+        (b'{"instances": [NaN, 99999999999999999999]}', {"x": "int64"}, "must be int64"),
+        (b'{"instances": [1]', {"x": "float32"}, "JSON Parse error: Invalid value"),
+        (b'{"instances": ["\xff"]}', {"x": "string"}, "JSON Parse error"),
+        (b'{"instances": ["a"], "signature_name": "\\ud800"} behind', {"x": "string"}, "JSON Parse error"),
     ],
 )
 def test_refusals(body, specs, part):

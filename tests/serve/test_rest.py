@@ -6,6 +6,8 @@ import socket
 
 import pytest
 
+from glowplug.serve.rest.routes import error_body
+
 pytestmark = pytest.mark.tensorflow
 
 PREDICT = "/v1/models/half:predict"
@@ -128,6 +130,13 @@ def test_what_is_not_http_is_refused(server, data):
     with socket.create_connection(("127.0.0.1", server.rest_port), 10) as client:
         client.sendall(data)
         assert client.recv(65536).startswith(b"HTTP/1.1 4")
+
+
+def test_text_that_is_not_unicode_is_answered(server):
+    for body in (b'{"signature_name": "\\ud800", "instances": [NaN]}', b'{"instances": ["\\ud83d"]} behind'):
+        status, document = server.post(PREDICT, body)
+        assert (status, list(document)) == (400, ["error"])
+    assert json.loads(error_body("a\ud800b")) == {"error": "a?b"}
 
 
 def test_messages_tell_no_paths(server, half_plus_two):

@@ -115,7 +115,7 @@ def test_output_filter(server):
     request.output_filter.append("nothing")
     request.inputs["x"].dtype = 1
     request.inputs["x"].tensor_shape.dim.add(size=1)
-    with pytest.raises(grpc.RpcError, match="output_filter names no output"):
+    with pytest.raises(grpc.RpcError, match="output tensor alias not found in signature: nothing"):
         server.call("/tensorflow.serving.PredictionService/Predict", request, "PredictResponse")
 
 

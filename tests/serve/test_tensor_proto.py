@@ -78,6 +78,8 @@ def test_a_single_value_fills_the_shape_and_none_means_zeros():
     assert decode(proto(dtype=3, shape=[3], int_val=[1, 2]), "x", LIMITS).tolist() == [1, 2, 2]
     assert decode(proto(dtype=9, shape=[2]), "x", LIMITS).tolist() == [0, 0]
     assert decode(proto(dtype=7, shape=[2]), "x", LIMITS).tolist() == [b"", b""]
+    assert decode(proto(dtype=7, shape=[3], string_val=[b"a", b"b\0"]), "x", LIMITS).tolist() == [b"a", b"b\0", b"b\0"]
+    assert decode(proto(dtype=7, shape=[1], string_val=[b"a", b"b"]), "x", LIMITS).tolist() == [b"a"]
 
 
 def test_tensor_content_must_fit_the_shape():
@@ -87,11 +89,19 @@ def test_tensor_content_must_fit_the_shape():
         decode(proto(dtype=1, shape=[4], tensor_content=data), "x", LIMITS)
 
 
+@pytest.mark.parametrize(("code", "name", "content"), [(10, "bool", b"\x07\x00"), (29, "int4", b"\xff\x91")])
+def test_raw_bytes_with_needless_bits_become_proper_elements(code, name, content):
+    array = decode(proto(dtype=code, shape=[2], tensor_content=content), "x", LIMITS)
+    assert array.tolist() == np.frombuffer(content, array.dtype).tolist()
+    assert array.tobytes() == decode(encode(array, name), "x", LIMITS).tobytes()
+
+
 @pytest.mark.parametrize(
     ("fields", "message_part"),
     [
         ({"dtype": 1, "shape": [1 << 40], "float_val": [1.0]}, "larger than this server takes"),
         ({"dtype": 7, "shape": [1 << 40]}, "larger than this server takes"),
+        ({"dtype": 7, "shape": [1 << 25], "string_val": [b"a"]}, "larger than this server takes"),
         ({"dtype": 1, "shape": [1 << 62, 0]}, "larger than this server takes"),
         ({"dtype": 1, "shape": [-1]}, "negative dimension"),
         ({"dtype": 1, "shape": [1] * 40}, "too many dimensions"),

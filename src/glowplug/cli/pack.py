@@ -43,10 +43,6 @@ def run(args: argparse.Namespace) -> int:
     from glowplug.cli.output import Stages, note, print_json, quiet_tensorflow
     from glowplug.convert.pack import pack
     from glowplug.core.clock import human_bytes, human_duration
-    from glowplug.core.errors import UsageError
-
-    if not Path(args.model).exists():  # before TensorFlow is imported, which takes seconds
-        raise UsageError("there is no such model", seen=args.model)
 
     quiet_tensorflow()
     with Stages() as stages:

@@ -29,6 +29,8 @@ from glowplug.loader.seal import seal
 from glowplug.loader.warmup import Request
 from glowplug.runtime.library import ERROR, set_log_level
 
+from .sources import check_path, locate
+
 if TYPE_CHECKING:
     from .equivalence import Recording
     from .saved_model import SavedModel
@@ -70,6 +72,8 @@ def pack(
     """
     if engine not in CHOICES:
         raise UsageError("there is no such engine", seen=engine, remedy=f"use one of {', '.join(CHOICES)}")
+    if isinstance(model, str | Path):
+        check_path(Path(model))
     target = Path(output)
     refuse_existing(target, force=force)
     with new_directory(target, force=force) as directory:
@@ -103,8 +107,6 @@ class _Job:
         with held_back():
             import tensorflow  # noqa: F401 - here, so that its cost has a name of its own
         from glowplug.runtime.oplibrary import load_op_library
-
-        from .sources import locate
 
         self._scratch.mkdir()
         for name in self._op_libraries:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from glowplug.core.errors import GlowplugError, NotAModelError, UsageError
+from glowplug.core.errors import GlowplugError, NotAModelError, StorageError, UsageError
 from glowplug.loader.savedmodel import is_saved_model
 
 _KERAS_FILES = (".keras", ".h5", ".hdf5")
+_FIRST_TAGS = (b"\x08", b"\x12")  # SavedModel's fields: the version of its schema, its graphs
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_HDF5_OFFSETS = (0, *(512 << power for power in range(8)))  # a block of the user's may stand before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +46,41 @@ def locate(model: Any, scratch: Path, signatures: Mapping[str, Any] | None = Non
     )
 
 
-def _from_path(path: Path, scratch: Path) -> Located:
+def check_path(path: Path) -> None:
+    """Refuse what cannot be a model by its first bytes, without TensorFlow, whose import takes seconds."""
+    remedy = "give a SavedModel directory, a .keras file or an .h5 file"
     if not path.exists():
         raise UsageError("there is no such model", seen=path)
     if path.is_dir() and is_saved_model(path):
+        graph = path / "saved_model.pb"
+        if graph.is_file() and _head(graph, 0, 1) not in _FIRST_TAGS:
+            raise NotAModelError("not a model: its saved_model.pb is no SavedModel", seen=path, remedy=remedy)
+    elif path.is_file() and path.suffix == ".keras":
+        if not zipfile.is_zipfile(path):
+            raise NotAModelError("not a model: a .keras file is a zip archive", seen=path, remedy=remedy)
+    elif path.is_file() and path.suffix in _KERAS_FILES:
+        if not any(_head(path, offset, len(_HDF5)) == _HDF5 for offset in _HDF5_OFFSETS):
+            raise NotAModelError("not a model: this is no HDF5 file", seen=path, remedy=remedy)
+    else:
+        raise NotAModelError("not a model", seen=path, remedy=remedy)
+
+
+def _head(path: Path, offset: int, size: int) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            stream.seek(offset)
+            return stream.read(size)
+    except OSError as error:
+        raise StorageError("this file cannot be read", seen=f"{path} ({error.strerror})") from error
+
+
+def _from_path(path: Path, scratch: Path) -> Located:
+    check_path(path)
+    if path.is_dir():
         return Located(path.resolve(), "SavedModel", path.name)
-    if path.is_file() and path.suffix in _KERAS_FILES:
-        target = scratch / "saved_model"
-        _export_keras(_load_keras(path), target)
-        return Located(target, f"Keras {path.suffix} file", path.name)
-    raise NotAModelError("not a model", seen=path, remedy="give a SavedModel directory, a .keras file or an .h5 file")
+    target = scratch / "saved_model"
+    _export_keras(_load_keras(path), target)
+    return Located(target, f"Keras {path.suffix} file", path.name)
 
 
 def _load_keras(path: Path) -> Any:

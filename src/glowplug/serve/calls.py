@@ -63,10 +63,10 @@ def choose_outputs(signature: Signature, wanted: list[str]) -> list[str]:
     for name in wanted:
         if name not in signature.outputs:
             raise RequestError(
-                "output_filter names no output of the signature",
+                "output tensor alias not found in signature",
                 seen=name,
                 remedy=f"it has {', '.join(signature.outputs)}",
             )
-    if len(set(wanted)) != len(wanted):
-        raise RequestError("output_filter names an output twice", seen=wanted)
+        if wanted.count(name) > 1:
+            raise RequestError("duplicate output tensor alias", seen=name)
     return list(wanted) or list(signature.outputs)

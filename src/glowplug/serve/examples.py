@@ -10,32 +10,31 @@ from numpy.typing import NDArray
 from glowplug.core.errors import RequestError
 
 from .json_predict import read_signature_name
-from .json_tensor import is_base64, parse, text_bytes
+from .json_tensor import is_base64, json_type, parse, text_bytes
 from .messages import message, serving
 
 _INT64_LOW, _INT64_HIGH = -(1 << 63), (1 << 63) - 1
-_LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
 
 def read_json(body: bytes) -> tuple[str, Any]:
     """Return the signature's name and the `Input` message of a REST `:classify` or `:regress` body."""
     document = parse(body)
-    values = document.get("examples")
-    if values is None:
-        raise RequestError("key 'examples' is expected and was not found")
-    if not isinstance(values, list):
-        raise RequestError("Expecting 'examples' value to be an list/array", seen=type(values).__name__)
-    if not values:
-        raise RequestError("'examples' value is an empty array")
-    made = serving("Input")()
+    name, made = read_signature_name(document), serving("Input")()
     if "context" in document:
         holder = made.example_list_with_context
         _fill(document["context"], holder.context)
     else:
         holder = made.example_list
+    if "examples" not in document:
+        raise RequestError("key 'examples' is expected and was not found")
+    values = document["examples"]
+    if not isinstance(values, list):
+        raise RequestError("Expecting 'examples' value to be an list/array", seen=json_type(values))
+    if not values:
+        raise RequestError("'examples' value is an empty array")
     for value in values:
         _fill(value, holder.examples.add())
-    return read_signature_name(document), made
+    return name, made
 
 
 def serialized(made: Any) -> NDArray[Any]:
@@ -60,7 +59,7 @@ def serialized(made: Any) -> NDArray[Any]:
 
 def _fill(value: Any, example: Any) -> None:
     if not isinstance(value, dict):
-        raise RequestError("Example must be JSON object", seen=f"got {type(value).__name__}")
+        raise RequestError(f"Example must be JSON object but got JSON {json_type(value)}")
     example.features.SetInParent()
     for name, content in value.items():
         feature = example.features.feature[name]
@@ -73,16 +72,16 @@ def _add(value: Any, name: str, feature: Any) -> None:
     if isinstance(value, bool | int):
         kind = "int64_list"
         if not _INT64_LOW <= value <= _INT64_HIGH:
-            raise RequestError(f"Feature: {name} has an element outside int64", seen=value)
+            raise RequestError(f"Feature: {name} has uint64_t element. Only int64_t is supported.", seen=value)
         value = int(value)
     elif isinstance(value, float):
         kind = "float_list"
-        if np.isfinite(value) and abs(value) > _LARGEST_FLOAT:
-            raise RequestError(f"Feature: {name} has an element too large for a float", seen=value)
+        with np.errstate(over="ignore"):
+            value = float(np.float32(value))  # protobuf refuses what a float cannot hold: it becomes an infinity
     elif isinstance(value, str) or is_base64(value):
         kind, value = "bytes_list", text_bytes(value, name, None)
     else:
-        raise RequestError(f"Feature: {name} has element with unexpected JSON type", seen=type(value).__name__)
+        raise RequestError(f"Feature: {name} has element with unexpected JSON type: {json_type(value)}")
     if feature.WhichOneof("kind") not in (None, kind):
         expected = feature.WhichOneof("kind").removesuffix("_list")
         raise RequestError(f"Unexpected element type in feature: {name} expecting type: {expected}")

@@ -11,7 +11,7 @@ from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Signature
 
 from .calls import Arrays
-from .json_tensor import dumps, is_base64, parse, to_array, to_json
+from .json_tensor import dumps, is_base64, json_type, parse, to_array, to_json
 from .limits import Limits
 
 Form = Literal["row", "columnar"]
@@ -29,27 +29,28 @@ class Body:
 def read_body(body: bytes) -> Body:
     """Parse the body of a request."""
     document = parse(body)
+    signature = read_signature_name(document)
     form: Form
     if "instances" in document and "inputs" in document:
         raise RequestError("JSON Value: Not formatted correctly expecting only one of 'inputs' or 'instances' keys")
     if "instances" in document:
         form, values = "row", document["instances"]
         if not isinstance(values, list):
-            raise RequestError("Expecting 'instances' to be an list/array", seen=type(values).__name__)
+            raise RequestError("Expecting 'instances' to be an list/array", seen=json_type(values))
         if not values:
             raise RequestError("No values in 'instances' array")
     elif "inputs" in document:
         form, values = "columnar", document["inputs"]
     else:
         raise RequestError("Missing 'inputs' or 'instances' key")
-    return Body(read_signature_name(document), form, values)
+    return Body(signature, form, values)
 
 
 def read_signature_name(document: dict[str, Any]) -> str:
     """Return the `signature_name` of a request, empty where there is none."""
     name = document.get("signature_name", "")
     if not isinstance(name, str):
-        raise RequestError("'signature_name' key must be a string value", seen=type(name).__name__)
+        raise RequestError("'signature_name' key must be a string value", seen=json_type(name))
     return name
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from itertools import chain
 from typing import Any
 
@@ -32,8 +33,11 @@ _KINDS = {
     type(None): "null",
     float: "a fraction",
 }
+_JSON_TYPES: dict[type, str] = {type(None): "Null", dict: "Object", list: "Array", str: "String"}
 _ALLOWED: dict[str, set[type]] = {"i": {int}, "u": {int}, "b": {bool}, "f": {int, float}}
-_EXACT = {"float32": (1 << 24) - 1, "float64": (1 << 53) - 1}  # whole numbers beyond may change
+_TENSORFLOW_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
+_BLANKS = " \t\r\n"
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _BYTES_SUFFIX = "_bytes"
 
 
@@ -51,13 +55,29 @@ def parse(body: bytes) -> Any:
 
 
 def _parse_leniently(body: bytes, first: Exception) -> Any:
-    """Parse a document with bare NaN and Infinity, which strict JSON does not have."""
-    if b"NaN" in body or b"Infinity" in body:
-        try:
-            return json.loads(body)
-        except (ValueError, RecursionError):
-            pass
-    raise RequestError(f"JSON Parse error: {first}") from None
+    """Parse what strict JSON does not have and TensorFlow Serving takes: bare NaN and Infinity, a byte order mark,
+    anything behind the document."""
+    try:
+        text = body.decode("utf-8-sig").lstrip(_BLANKS)
+        document = json.JSONDecoder(parse_float=_fraction, parse_int=_integer).raw_decode(text)[0]
+        if _SURROGATE.search(text):
+            json.dumps(document, ensure_ascii=False).encode()  # half a surrogate pair is no text
+        return document
+    except (ValueError, RecursionError):
+        raise RequestError(f"JSON Parse error: Invalid value: {first}") from None
+
+
+def _fraction(text: str) -> float:
+    value = float(text)
+    if np.isinf(value):
+        raise ValueError("Number too big to be stored in double")
+    return value
+
+
+def _integer(text: str) -> int | float:
+    """Return a number as the strict parser does: a fraction where it takes more than 64 bits."""
+    value = int(text)
+    return value if -(1 << 63) <= value < 1 << 64 else _fraction(text)
 
 
 def to_array(value: Any, spec: TensorSpec, name: str, limits: Limits) -> NDArray[Any]:
@@ -96,39 +116,35 @@ def _numbers(items: list[Any], spec: TensorSpec, name: str) -> NDArray[Any]:
     allowed = _ALLOWED.get(wanted.kind, _ALLOWED["f"])
     if not set(map(type, items)) <= allowed:
         odd = next(item for item in items if type(item) not in allowed)
-        raise _refused(name, spec, f"{_KINDS.get(type(odd), 'a value')} {_shown(odd)}")
+        raise _mistyped(name, spec, odd)
     if wanted.kind in "iu":
-        array = np.array(items) if items else np.empty(0, wanted)
-        low, high = int(np.iinfo(wanted).min), int(np.iinfo(wanted).max)
-        if array.dtype.kind not in "iu" or (array.size and (int(array.min()) < low or int(array.max()) > high)):
-            odd = next((item for item in items if not low <= item <= high), items[0])
-            raise _refused(name, spec, f"{_shown(odd)}, which is out of range")
-        return array.astype(wanted)
+        return _integers(items, wanted, spec, name)
     if wanted.kind == "b":
         return np.array(items, wanted)
-    return _fractions(items, wanted, spec, name)
+    return _fractions(items, wanted)
 
 
-def _fractions(items: list[Any], wanted: np.dtype[Any], spec: TensorSpec, name: str) -> NDArray[Any]:
+def _integers(items: list[Any], wanted: np.dtype[Any], spec: TensorSpec, name: str) -> NDArray[Any]:
+    low, high = int(np.iinfo(wanted).min), int(np.iinfo(wanted).max)
+    wide = wanted == np.uint64
     try:
-        array = np.array(items, np.float64)
+        array = np.array(items, np.uint64 if wide else np.int64)
     except OverflowError:
-        raise _refused(name, spec, "a number that is too large") from None
-    largest = _EXACT.get(spec.dtype, 0)
-    peak = float(np.abs(array).max()) if array.size else 0.0
-    if peak <= largest:  # nothing large, nothing that is not finite: nearly every request
-        return array.astype(wanted)
-    if largest and peak > largest:
-        odd = next((item for item in items if type(item) is int and abs(item) > largest), None)
-        if odd is not None:
-            raise _refused(name, spec, f"{odd}, which cannot be converted without loss of precision")
+        fits = False
+    else:  # numpy before release 2 wraps negative numbers around
+        lowest = min(items, default=0) if wide else int(array.min(initial=0))
+        fits = low <= lowest and int(array.max(initial=0)) <= high
+    if not fits:
+        odd = next(item for item in items if not low <= item <= high)
+        raise _refused(name, spec, f"{_shown(odd)}, which is out of range")
+    return array.astype(wanted)
+
+
+def _fractions(items: list[Any], wanted: np.dtype[Any]) -> NDArray[Any]:
+    """Return floating-point elements. As documented, what they cannot hold is rounded, to an infinity at the end."""
     with np.errstate(over="ignore"):
-        cast: NDArray[Any] = array.astype(wanted)
-    if spec.dtype == "float32" and not np.isfinite(cast).all():
-        places = np.nonzero(np.isfinite(array) & ~np.isfinite(cast))[0]
-        if len(places):
-            raise _refused(name, spec, f"{items[places[0]]}, which is too large")
-    return cast
+        array: NDArray[Any] = np.array(items, np.float64).astype(wanted)
+    return array
 
 
 def is_base64(value: Any) -> bool:
@@ -144,7 +160,7 @@ def text_bytes(value: Any, name: str, spec: TensorSpec | None) -> bytes:
         except UnicodeEncodeError:
             raise RequestError(f"input {name!r} holds text that is not Unicode") from None
     if not is_base64(value):
-        raise _refused(name, spec, _shown(value))
+        raise _mistyped(name, spec, value)
     text = "".join(value["b64"].split()).rstrip("=")
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
@@ -202,8 +218,21 @@ def _text(value: bytes | str) -> Any:
         return _base64(value)
 
 
+def _mistyped(name: str, spec: TensorSpec | None, value: Any) -> RequestError:
+    wanted = _TENSORFLOW_NAMES.get(spec.dtype, spec.dtype) if spec else "string"
+    kind = _KINDS.get(type(value), "a number")
+    return _refused(name, spec, f"{kind} {_shown(value)} that is not of expected type: {wanted}")
+
+
 def _refused(name: str, spec: TensorSpec | None, seen: str) -> RequestError:
     return RequestError(f"input {name!r} must be {spec or 'text'}", seen=f"got {seen}")
+
+
+def json_type(value: Any) -> str:
+    """Return TensorFlow Serving's name for the type of a JSON value."""
+    if isinstance(value, bool):
+        return str(value)
+    return _JSON_TYPES.get(type(value), "Number")
 
 
 def _shown(value: Any) -> str:

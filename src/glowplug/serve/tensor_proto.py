@@ -43,6 +43,7 @@ _FIXED = {
     "complex128": (12, "<f8"),
 }
 _LENGTH_DELIMITED = 2
+_STRING_BYTES = 64  # what an element takes here at least: a few bytes of shape must not become gigabytes of objects
 
 
 def decode(proto: Any, name: str, limits: Limits) -> NDArray[Any]:
@@ -52,12 +53,13 @@ def decode(proto: Any, name: str, limits: Limits) -> NDArray[Any]:
         raise RequestError(f"input {name!r} has a type that this server does not take", seen=f"DataType {proto.dtype}")
     if proto.tensor_shape.unknown_rank:
         raise RequestError(f"input {name!r} has no shape", seen="unknown rank")
-    shape = checked_shape(name, [dim.size for dim in proto.tensor_shape.dim], dtype.itemsize, limits)
+    itemsize = dtype.itemsize or _STRING_BYTES
+    shape = checked_shape(name, [dim.size for dim in proto.tensor_shape.dim], itemsize, limits)
     count = 1
     for size in shape:
         count *= size
     if dtype.name == "string":
-        return _decode_strings(proto, name, count, limits).reshape(shape)
+        return _decode_strings(proto, name, count).reshape(shape)
     wanted = numpy_dtype(dtype.name)
     content = proto.tensor_content
     if content:
@@ -67,8 +69,17 @@ def decode(proto: Any, name: str, limits: Limits) -> NDArray[Any]:
                 seen=f"{len(content)} bytes for {dtype.name}{list(shape)}",
                 remedy=f"send {count * dtype.itemsize} bytes",
             )
-        return np.frombuffer(content, wanted).reshape(shape)
+        return _decode_content(content, dtype.name, wanted).reshape(shape)
     return _filled(_decode_field(proto, dtype.name, wanted, name), count, wanted).reshape(shape)
+
+
+def _decode_content(content: bytes, dtype: str, wanted: np.dtype[Any]) -> NDArray[Any]:
+    """Return the elements of raw bytes. Compiled code may assume a bool of 0 or 1, and four bits with none above."""
+    if dtype == "bool":
+        return np.frombuffer(content, np.uint8).astype(wanted)
+    if dtype in ("int4", "uint4"):
+        return np.bitwise_and(np.frombuffer(content, np.uint8), 0x0F).view(wanted)
+    return np.frombuffer(content, wanted)
 
 
 def _decode_field(proto: Any, dtype: str, wanted: np.dtype[Any], name: str) -> NDArray[Any]:
@@ -121,16 +132,14 @@ def _filled(values: NDArray[Any], count: int, wanted: np.dtype[Any]) -> NDArray[
     return array
 
 
-def _decode_strings(proto: Any, name: str, count: int, limits: Limits) -> NDArray[Any]:
+def _decode_strings(proto: Any, name: str, count: int) -> NDArray[Any]:
     values = list(proto.string_val)
     if proto.tensor_content:
         values = _split_strings(proto.tensor_content, count, name)
-    if count > len(values) and count * 8 > limits.tensor_bytes:
-        raise RequestError(f"input {name!r} is larger than this server takes", seen=f"{count} strings")
     array = np.empty(count, object)
-    fill = values[-1] if values else b""
-    for place in range(count):
-        array[place] = values[place] if place < len(values) else fill
+    for place, value in enumerate(values[:count]):
+        array[place] = value
+    array[len(values) :] = values[-1] if values else b""
     return array
 
 

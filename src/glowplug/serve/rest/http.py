@@ -171,6 +171,9 @@ class Connection(asyncio.Protocol):
                     return
                 if self._transport is not None and not self._transport.is_reading():
                     self._transport.resume_reading()
+        except Exception:  # a defect: whoever waits must not wait for an answer that will not come
+            self._close()
+            raise
         finally:
             self._task = None
         self._rest()

@@ -24,17 +24,17 @@ from glowplug.serve.statuses import HTTP, code_of
 
 from .http import Request, Response
 
-_CHOICE = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
-_CALL = re.compile(rf"(?i:/v1/models)/(?P<name>[^/:]+){_CHOICE}:(?P<method>predict|classify|regress)")
-_LOOK = re.compile(rf"(?i:/v1/models)/(?P<name>[^/:]+){_CHOICE}(?P<metadata>/metadata)?")
+_CHOICE = r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
+_CALL = re.compile(rf"(?i:/v1/models/(?P<name>[^/:]+){_CHOICE}):(?P<method>predict|classify|regress)")
+_LOOK = re.compile(rf"(?i:/v1/models(?:/(?P<name>[^/:]+))?{_CHOICE})(?P<metadata>/metadata)?")
 _MAX_VERSION = (1 << 63) - 1
 
 Pages = dict[str, Callable[[], tuple[int, bytes, str]]]
 
 
 def error_body(text: str) -> bytes:
-    """Return the JSON body of an error."""
-    return dumps({"error": text})
+    """Return the JSON body of an error, whatever text of the caller's is in it."""
+    return dumps({"error": text.encode(errors="replace").decode()})
 
 
 class Routes:
@@ -61,6 +61,8 @@ class Routes:
                     raise _malformed(request)
                 body = await getattr(self, f"_{method}")(_target(found, model), request.body)
             elif request.method == "GET" and (found := _LOOK.fullmatch(request.path)):
+                if found["name"] is None:
+                    raise RequestError("Missing model name in request.")
                 model, method = unquote(found["name"]), "metadata" if found["metadata"] else "status"
                 body = getattr(self, f"_{method}")(_target(found, model))
             else:
