@@ -112,6 +112,8 @@ class Call(Stream):
             if not flag and length == size - PREFIX.size and self.head.length in (size, UNKNOWN_LENGTH):
                 self._task = asyncio.get_running_loop().create_task(self._answer(data[start + PREFIX.size : stop]))
                 return
+        if self._done:
+            return
         self._received += size
         try:
             self._collect(data[start:stop])

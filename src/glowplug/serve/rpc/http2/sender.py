@@ -28,6 +28,7 @@ from .frames import (
 from .stream import Stream
 
 _TURN_BYTES = 1 << 18  # what one stream may send before the others have their turn
+_JOIN_BYTES = 1 << 16  # up to here a copy is cheaper than a frame more
 _LARGEST_FRAME = 1 << 20
 _HIGH_WATER = 1 << 20
 _STALL_SECONDS = 60.0
@@ -122,6 +123,8 @@ class Sender:
         """Send data as far as the windows allow and keep the rest; `trailers` end the stream behind it."""
         if stream.outgoing is None:
             stream.outgoing = deque()
+        if sum(map(len, pieces)) <= _JOIN_BYTES:
+            pieces = (b"".join(pieces),)
         stream.outgoing.extend(memoryview(piece) for piece in pieces if piece)
         stream.trailers = trailers
         self._waiting[stream.number] = stream
