@@ -20,7 +20,7 @@ from glowplug.serve.model_config import from_message
 from glowplug.serve.request_ids import new_id
 from glowplug.serve.service import Service, read_target, write_spec
 from glowplug.serve.statuses import code_of
-from glowplug.serve.tensor_proto import decode, encode
+from glowplug.serve.tensor_proto import decode, fill
 
 from .call import Call
 from .methods import Method, Methods
@@ -97,9 +97,10 @@ class Services:
         version, name, outputs = await self._service.predict(
             read_target(spec), spec.signature_name, inputs, list(request.output_filter), timeout_s
         )
-        response = serving("PredictResponse")(model_spec=write_spec(version, name))
+        response = serving("PredictResponse")()
+        write_spec(version, name, response.model_spec)
         for key, array in outputs.items():
-            response.outputs[key].CopyFrom(encode(array, dtype_name(array)))
+            fill(response.outputs[key], array, dtype_name(array))
         return response
 
     async def classify(self, request: Any, timeout_s: float, peer: str) -> Any:
