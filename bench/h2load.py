@@ -1,8 +1,13 @@
-"""A closed REST loop by `h2load` (Debian's nghttp2-client): a load generator that leaves the machine to the servers."""
+"""Closed-loop load by nghttp2's `h2load`: it costs little, and the same for HTTP/1.1 and HTTP/2.
+
+What it reports has the form of `serve_client.py`, which stays the generator of open loops.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -11,30 +16,75 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-_WARM_UP_SECONDS = 1
+import serving
+
+PREDICT = "/tensorflow.serving.PredictionService/Predict"
+WARM_UP_SECONDS = 1
 
 
-def closed_loop(url: str, body: Path, connections: int, seconds: int) -> dict[str, Any]:
-    """Ask over so many connections, each as fast as it is answered; return what was seen after a second of it."""
-    program = shutil.which("h2load")
-    if program is None:
-        sys.exit("h2load is not there: apt-get install nghttp2-client")
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log"
-        command = [program, "--h1", f"-c{connections}", "-t1", f"-D{seconds}", f"--warm-up-time={_WARM_UP_SECONDS}"]
-        command += ["-d", str(body), "-H", "content-type: application/json", f"--log-file={log}", url]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"h2load failed: {done.stderr}")
-        rows = [line.split("\t") for line in log.read_text(encoding="ascii").splitlines()]
-    microseconds = sorted(int(row[2]) for row in rows)
-    if not microseconds:
-        sys.exit(f"nothing was answered: {done.stdout}")
+def require() -> None:
+    """End with a hint where the tool is missing."""
+    if shutil.which("h2load") is None:
+        sys.exit("h2load is missing: install it with `apt-get install nghttp2-client`")
+
+
+def framed(message: Path) -> Path:
+    """Write a gRPC message with its prefix beside it; return the file."""
+    data = message.read_bytes()
+    target = message.with_suffix(".grpc")
+    target.write_bytes(struct.pack(">BI", 0, len(data)) + data)
+    return target
+
+
+def answer_bytes(server: serving.Server, message: Path) -> int:
+    """Make one real call, which raises where its status is not OK; return the length of the answer on the wire."""
+    import grpc
+
+    with grpc.insecure_channel(server.grpc) as channel:
+        return len(channel.unary_unary(PREDICT)(message.read_bytes(), timeout=60)) + 5
+
+
+def load(
+    server: serving.Server, protocol: str, body: Path, *, connections: int, seconds: float, model: str = "m"
+) -> dict[str, Any]:
+    """Ask from so many connections, one request at a time on each, after a second that does not count."""
+    if protocol == "rest":
+        options = ["--h1", "-d", body, "-H", "content-type: application/json"]
+        url, expected = f"http://{server.rest}{server.path or f'/v1/models/{model}:predict'}", 0
+    else:
+        options = ["-m", 1, "-d", framed(body), "-H", "content-type: application/grpc", "-H", "te: trailers"]
+        url, expected = f"http://{server.grpc}{PREDICT}", answer_bytes(server, body)
+    with tempfile.NamedTemporaryFile("r", suffix=".tsv") as log:
+        command = ["h2load", "-c", connections, "-t", 1, *options]
+        _run([*command, "-D", WARM_UP_SECONDS, url])
+        output = _run([*command, "-D", seconds, "--log-file", log.name, url])
+        lines = [line.split("\t") for line in log.read().splitlines()]
+    requests = _number(output, r"requests: \d+ total, \d+ started, (\d+) done")
+    received = _number(output, r"headers .*?\((\d+)\) data")
+    if expected and not 0 <= received - requests * expected <= connections * expected:  # an error has no data
+        sys.exit(f"some calls did not get the answer of {expected} bytes: {output}")
+    times = sorted(int(line[2]) / 1000 for line in lines)
+    outcomes = Counter(line[1] if line[1] != "-1" else "connection lost" for line in lines)
     return {
-        "requests": len(rows),
-        "per_second": round(len(rows) / seconds, 1),
-        "outcomes": dict(Counter(row[1] for row in rows)),
-        "median_ms": round(median(microseconds) / 1000, 3),
-        "p99_ms": microseconds[min(len(rows) - 1, int(len(rows) * 0.99))] / 1000,
-        "max_ms": microseconds[-1] / 1000,
+        "requests": requests,
+        "per_second": round(requests / seconds, 1),
+        "outcomes": dict(outcomes),
+        "retried": 0,
+        "median_ms": round(median(times), 3),
+        "p99_ms": round(times[min(len(times) - 1, int(len(times) * 0.99))], 3),
+        "max_ms": round(times[-1], 3),
     }
+
+
+def _run(command: list[Any]) -> str:
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"h2load failed: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def _number(text: str, pattern: str) -> int:
+    found = re.search(pattern, text)
+    if found is None:
+        sys.exit(f"h2load failed: {text}")
+    return int(found[1])

@@ -76,8 +76,7 @@ def main() -> None:
 def measure(start: Any, body: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Start a server, load it, and return what was seen."""
     with start() as server:
-        path = server.path or "/v1/models/m:predict"
-        seen = h2load.closed_loop(f"http://{server.rest}{path}", body, args.connections, args.seconds)
+        seen = h2load.load(server, "rest", body, connections=args.connections, seconds=args.seconds)
         if set(seen["outcomes"]) != {"200"}:
             sys.exit(f"it answered {seen['outcomes']}")
         return {"ready_s": round(server.ready_s, 3), "pss_bytes": server.pss_bytes(), **seen}

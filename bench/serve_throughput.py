@@ -1,7 +1,7 @@
 """Requests a second and latency under a closed loop: serve_throughput.py [MODEL] [--workers 2] [--rounds 5]
 
 REST and gRPC of `glowplug serve`, the same with `--enable_batching`, and FastAPI with Keras, each with as many workers;
-short turns, one after the other.
+short turns, one after the other, all of them asked by `h2load` over as many connections.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 import bundles
+import h2load
 import machine
 import serving
 
@@ -24,16 +25,16 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--smoke", action="store_true", help="one short round, and keep no result")
     args = parser.parse_args()
     if args.smoke:
-        args.rounds, args.seconds = 1, 1.0
+        args.rounds, args.seconds = 1, 1
+    h2load.require()
     machine.prepare()
     bundle = bundles.bundle(args.model)
     kinds = ("rest", "grpc", "rest_batching", "grpc_batching", "fastapi_keras")
     runs: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
-    options = ["--connections", args.connections, "--seconds", args.seconds]
     with tempfile.TemporaryDirectory() as folder:
         rest, grpc = serving.bodies(args.model, Path(folder))
         with (
@@ -41,12 +42,17 @@ def main() -> None:
             serving.glowplug(f"m={bundle}", "--instances", args.workers, "--enable_batching") as batching,
             serving.fastapi_keras(args.model, args.workers) as theirs,
         ):
+            turns = (
+                ("rest", ours, "rest", rest),
+                ("grpc", ours, "grpc", grpc),
+                ("rest_batching", batching, "rest", rest),
+                ("grpc_batching", batching, "grpc", grpc),
+                ("fastapi_keras", theirs, "rest", rest),
+            )
             for _ in range(args.rounds):
-                runs["rest"].append(serving.load(ours, "rest", rest, *options))
-                runs["grpc"].append(serving.load(ours, "grpc", grpc, *options))
-                runs["rest_batching"].append(serving.load(batching, "rest", rest, *options))
-                runs["grpc_batching"].append(serving.load(batching, "grpc", grpc, *options))
-                runs["fastapi_keras"].append(serving.load(theirs, "rest", rest, *options))
+                for side, server, protocol, body in turns:
+                    seen = h2load.load(server, protocol, body, connections=args.connections, seconds=args.seconds)
+                    runs[side].append(seen)
                 print(
                     {side: (taken[-1]["per_second"], taken[-1]["p99_ms"]) for side, taken in runs.items()}, flush=True
                 )

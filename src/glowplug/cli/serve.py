@@ -135,7 +135,7 @@ def _check_installed() -> None:
 
     from glowplug.core.errors import UsageError
 
-    missing = [name for name in ("orjson", "httptools", "uvloop", "prometheus_client", "grpc") if not find_spec(name)]
+    missing = [name for name in ("orjson", "httptools", "uvloop", "prometheus_client", "hpack") if not find_spec(name)]
     if missing:
         raise UsageError(
             "serving needs more packages", seen=", ".join(missing), remedy="run `pip install glowplug[serve]`"

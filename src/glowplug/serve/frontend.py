@@ -33,11 +33,6 @@ from .service import Service
 from .settings import Settings
 from .worker_spec import WorkerSpec
 
-_GRPC_OPTIONS = (
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.so_reuseport", 0),
-)
 _USAGE = 2
 
 
@@ -166,27 +161,30 @@ async def _grpc(
     if not settings.grpc_port and not settings.grpc_socket:
         yield
         return
-    import grpc
-
     from .rpc import health, reflection
+    from .rpc.server import RpcServer
     from .rpc.services import Services
 
-    server = grpc.aio.server(options=_GRPC_OPTIONS)
     services = Services(service, manager, metrics, log, settings.limits, settings.timeout_s)
-    server.add_generic_rpc_handlers((*services.handlers(), health.handler(is_ready), reflection.handler()))
+    methods = {**services.methods(), **health.methods(is_ready), **reflection.methods()}
+    rpc = RpcServer(methods, settings.limits, log)
+    loop = asyncio.get_running_loop()
+    servers = []
     if settings.grpc_port:
         try:
-            server.add_insecure_port(f"{_bracketed(settings.host)}:{settings.grpc_port}")
-        except RuntimeError as error:
+            server = await loop.create_server(rpc.connection, settings.host, settings.grpc_port, backlog=1024)
+        except OSError as error:
             raise _cannot_listen(settings.host, settings.grpc_port, error) from error
+        servers.append(server)
     if settings.grpc_socket:
         _remove_stale_socket(settings.grpc_socket)
-        server.add_insecure_port(f"unix:{settings.grpc_socket}")
-    await server.start()
+        servers.append(await loop.create_unix_server(rpc.connection, settings.grpc_socket))
     try:
         yield
     finally:
-        await server.stop(grace=settings.drain_seconds)
+        for server in servers:
+            server.close()
+        await rpc.drain(settings.drain_seconds)
 
 
 async def _announce(settings: Settings, catalog: Catalog, manager: Manager) -> None:
@@ -217,7 +215,3 @@ def _remove_stale_socket(path: str) -> None:
 
 def _cannot_listen(host: str, port: int, error: Exception) -> UsageError:
     return UsageError("cannot listen on this address", seen=f"{host}:{port} ({error})", remedy="choose another port")
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

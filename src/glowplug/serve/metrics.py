@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -19,6 +20,8 @@ class Metrics:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self._request_meters: dict[tuple[str, str, str, str], tuple[Any, Any]] = {}
+        self._answer_meters: dict[tuple[str, int], Any] = {}
         self.registry = registry = CollectorRegistry()
         by_model = ("model_name", "version")
         self._requests = Counter(
@@ -54,12 +57,25 @@ class Metrics:
     def request(self, protocol: str, method: str, model: str, code: str, seconds: float) -> None:
         """Count a request that was answered, well or not."""
         known = model if model in self._catalog.models else ""  # names that clients make up must not fill the memory
-        self._requests.labels(known, method, code).inc()
-        self._latency.labels(known, protocol).observe(seconds)
+        counter, latency = self._request_meters.get((known, protocol, method, code)) or self._request_meter(
+            known, protocol, method, code
+        )
+        counter.inc()
+        latency.observe(seconds)
+
+    def _request_meter(self, model: str, protocol: str, method: str, code: str) -> tuple[Any, Any]:
+        """Return the two meters of a kind of request. Finding them by label each time costs as much as a small call."""
+        found = self._requests.labels(model, method, code), self._latency.labels(model, protocol)
+        self._request_meters[model, protocol, method, code] = found
+        return found
 
     def answered(self, version: Version) -> None:
         """Count an answer of a version."""
-        self._answers.labels(version.model, str(version.number)).inc()
+        key = version.model, version.number
+        meter = self._answer_meters.get(key)
+        if meter is None:
+            meter = self._answer_meters[key] = self._answers.labels(version.model, str(version.number))
+        meter.inc()
 
     def observer(self, version: Version) -> VersionMeter:
         """Return the meter that a version's group reports to."""

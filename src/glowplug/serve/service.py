@@ -123,8 +123,8 @@ def read_target(spec: Any) -> Target:
     )
 
 
-def write_spec(version: Version, signature: str) -> Any:
-    """Return the `ModelSpec` that an answer carries."""
-    spec = serving("ModelSpec")(name=version.model, signature_name=signature)
-    spec.version.value = version.number
+def write_spec(version: Version, signature: str, spec: Any = None) -> Any:
+    """Return the `ModelSpec` that an answer carries, written into `spec` where one is given."""
+    spec = serving("ModelSpec")() if spec is None else spec
+    spec.name, spec.signature_name, spec.version.value = version.model, signature, version.number
     return spec

@@ -172,7 +172,14 @@ def _split_strings(content: bytes, count: int, name: str) -> list[bytes]:
 
 def encode(array: NDArray[Any], dtype: str) -> Any:
     """Return the `TensorProto` of an array, its elements in the typed field, as TensorFlow Serving answers."""
-    proto = message("tensorflow.TensorProto")(dtype=BY_NAME[dtype].code)
+    proto = message("tensorflow.TensorProto")()
+    fill(proto, array, dtype)
+    return proto
+
+
+def fill(proto: Any, array: NDArray[Any], dtype: str) -> None:
+    """Write an array into an empty `TensorProto`, as `encode` does."""
+    proto.dtype = BY_NAME[dtype].code
     for size in array.shape:
         proto.tensor_shape.dim.add(size=size)
     if not array.ndim:
@@ -191,7 +198,6 @@ def encode(array: NDArray[Any], dtype: str) -> Any:
     else:
         items = array.astype(np.int32) if dtype in ("int4", "uint4") else array
         getattr(proto, _FIELDS[dtype]).extend(items.ravel().tolist())
-    return proto
 
 
 def _varint(value: int) -> bytes:

@@ -3,50 +3,59 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
-import grpc
+from google.protobuf.message import DecodeError
 
+from glowplug.core.errors import RequestError
 from glowplug.serve.messages import message
+
+from .call import Call
+from .methods import Method, Methods
 
 _SERVICES = ("", "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService")
 _SERVING, _NOT_SERVING, _UNKNOWN = 1, 2, 3
 _WATCH_SECONDS = 0.5
 
 
-def handler(is_ready: Callable[[], bool]) -> Any:
-    """Return gRPC's handler for the service."""
+def methods(is_ready: Callable[[], bool]) -> Methods:
+    """Return the methods of the service by path."""
     request, response = (message(f"grpc.health.v1.HealthCheck{side}") for side in ("Request", "Response"))
+
+    def read(data: bytes) -> str:
+        try:
+            return str(request.FromString(data).service)
+        except DecodeError:
+            raise RequestError("Error deserializing request", seen=f"{len(data)} bytes") from None
 
     def status(service: str) -> int:
         if service not in _SERVICES:
             return _UNKNOWN
         return _SERVING if is_ready() else _NOT_SERVING
 
-    async def check(asked: Any, context: Any) -> Any:
-        found = status(asked.service)
+    def written(found: int) -> bytes:
+        reply: Any = response(status=found)
+        return bytes(reply.SerializeToString())
+
+    async def check(data: bytes, call: Call) -> bytes:
+        found = status(read(data))
         if found == _UNKNOWN:
-            await context.abort(grpc.StatusCode.NOT_FOUND, "unknown service")
-        return response(status=found)
+            raise RequestError("unknown service", code="NOT_FOUND")
+        return written(found)
 
-    async def watch(asked: Any, context: Any) -> AsyncIterator[Any]:
-        last = None
-        while True:
-            found = status(asked.service)
-            if found != last:
-                last = found
-                yield response(status=found)
-            await asyncio.sleep(_WATCH_SECONDS)
+    async def watch(call: Call) -> None:
+        async for data in call.messages():
+            service, last = read(data), None
+            while True:
+                found = status(service)
+                if found != last:
+                    last = found
+                    await call.send(written(found))
+                await asyncio.sleep(_WATCH_SECONDS)
+        raise RequestError("this method takes one message: got none", code="UNIMPLEMENTED")
 
-    return grpc.method_handlers_generic_handler(
-        "grpc.health.v1.Health",
-        {
-            "Check": grpc.unary_unary_rpc_method_handler(
-                check, request_deserializer=request.FromString, response_serializer=response.SerializeToString
-            ),
-            "Watch": grpc.unary_stream_rpc_method_handler(
-                watch, request_deserializer=request.FromString, response_serializer=response.SerializeToString
-            ),
-        },
-    )
+    return {
+        "/grpc.health.v1.Health/Check": Method(unary=check),
+        "/grpc.health.v1.Health/Watch": Method(streaming=watch),
+    }

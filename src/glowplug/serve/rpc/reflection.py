@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
-import grpc
+from google.protobuf.message import DecodeError
 
+from glowplug.core.errors import RequestError
 from glowplug.serve.messages import message, pool
+from glowplug.serve.statuses import CODES
+
+from .call import Call
+from .methods import Method, Methods
 
 _SERVICES = (
     "grpc.health.v1.Health",
@@ -18,25 +22,22 @@ _SERVICES = (
 _PACKAGE = "grpc.reflection.v1alpha"
 
 
-def handler() -> Any:
-    """Return gRPC's handler for the service."""
+def methods() -> Methods:
+    """Return the methods of the service by path."""
     request = message(f"{_PACKAGE}.ServerReflectionRequest")
     response = message(f"{_PACKAGE}.ServerReflectionResponse")
 
-    async def info(asked: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
-        async for one in asked:
-            reply = response(valid_host=one.host, original_request=one)
-            _answer(one, reply)
-            yield reply
+    async def info(call: Call) -> None:
+        async for data in call.messages():
+            try:
+                asked = request.FromString(data)
+            except DecodeError:
+                raise RequestError("Error deserializing request", seen=f"{len(data)} bytes") from None
+            reply = response(valid_host=asked.host, original_request=asked)
+            _answer(asked, reply)
+            await call.send(reply.SerializeToString())
 
-    return grpc.method_handlers_generic_handler(
-        f"{_PACKAGE}.ServerReflection",
-        {
-            "ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(
-                info, request_deserializer=request.FromString, response_serializer=response.SerializeToString
-            )
-        },
-    )
+    return {f"/{_PACKAGE}.ServerReflection/ServerReflectionInfo": Method(streaming=info)}
 
 
 def _answer(asked: Any, reply: Any) -> None:
@@ -53,7 +54,7 @@ def _answer(asked: Any, reply: Any) -> None:
         else:
             raise KeyError(kind)
     except KeyError:
-        reply.error_response.error_code = grpc.StatusCode.NOT_FOUND.value[0]
+        reply.error_response.error_code = CODES["NOT_FOUND"]
         reply.error_response.error_message = "not found"
         return
     for file in _with_dependencies(found):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import grpc
 from google.protobuf.message import DecodeError
 
 from glowplug.core.errors import GlowplugError, RequestError
@@ -20,14 +19,16 @@ from glowplug.serve.metrics import Metrics
 from glowplug.serve.model_config import from_message
 from glowplug.serve.request_ids import new_id
 from glowplug.serve.service import Service, read_target, write_spec
-from glowplug.serve.statuses import CODES, code_of
-from glowplug.serve.tensor_proto import decode, encode
+from glowplug.serve.statuses import code_of
+from glowplug.serve.tensor_proto import decode, fill
+
+from .call import Call
+from .methods import Method, Methods
 
 _SIGNATURE_DEF = "signature_def"
 _TYPE_URL = "type.googleapis.com/tensorflow.serving.SignatureDefMap"
-_STATUS = {status.value[0]: status for status in grpc.StatusCode}
 
-Method = Callable[[Any, float, str], Awaitable[Any]]
+Operation = Callable[[Any, float, str], Awaitable[Any]]
 
 
 class Services:
@@ -40,55 +41,54 @@ class Services:
         self._metrics, self._log = metrics, log
         self._limits, self._timeout_s = limits, timeout_s
 
-    def handlers(self) -> list[Any]:
-        """Return gRPC's handlers for both services."""
-        prediction: dict[str, tuple[Method, str, str]] = {
-            "Predict": (self.predict, "PredictRequest", "PredictResponse"),
-            "Classify": (self.classify, "ClassificationRequest", "ClassificationResponse"),
-            "Regress": (self.regress, "RegressionRequest", "RegressionResponse"),
-            "MultiInference": (self.multi_inference, "MultiInferenceRequest", "MultiInferenceResponse"),
-            "GetModelMetadata": (self.metadata, "GetModelMetadataRequest", "GetModelMetadataResponse"),
+    def methods(self) -> Methods:
+        """Return the methods of both services by path."""
+        prediction: dict[str, tuple[Operation, str]] = {
+            "Predict": (self.predict, "PredictRequest"),
+            "Classify": (self.classify, "ClassificationRequest"),
+            "Regress": (self.regress, "RegressionRequest"),
+            "MultiInference": (self.multi_inference, "MultiInferenceRequest"),
+            "GetModelMetadata": (self.metadata, "GetModelMetadataRequest"),
         }
-        model: dict[str, tuple[Method, str, str]] = {
-            "GetModelStatus": (self.status, "GetModelStatusRequest", "GetModelStatusResponse"),
-            "HandleReloadConfigRequest": (self.reload, "ReloadConfigRequest", "ReloadConfigResponse"),
+        model: dict[str, tuple[Operation, str]] = {
+            "GetModelStatus": (self.status, "GetModelStatusRequest"),
+            "HandleReloadConfigRequest": (self.reload, "ReloadConfigRequest"),
         }
-        return [
-            grpc.method_handlers_generic_handler(
-                f"tensorflow.serving.{name}", {key: self._handler(key, *entry) for key, entry in methods.items()}
-            )
-            for name, methods in (("PredictionService", prediction), ("ModelService", model))
-        ]
+        return {
+            f"/tensorflow.serving.{service}/{name}": Method(unary=self._method(name, *entry))
+            for service, entries in (("PredictionService", prediction), ("ModelService", model))
+            for name, entry in entries.items()
+        }
 
-    def _handler(self, name: str, method: Method, request: str, response: str) -> Any:
+    def _method(self, name: str, operation: Operation, request: str) -> Callable[[bytes, Call], Awaitable[bytes]]:
         parse = serving(request).FromString
 
-        async def answer(data: bytes, context: Any) -> Any:
+        async def answer(data: bytes, call: Call) -> bytes:
             began = time.perf_counter()
-            left = context.time_remaining()
-            timeout = self._timeout_s if left is None or not math.isfinite(left) else min(left, self._timeout_s)
-            code, text, reply, message = "OK", "", None, None
+            left = call.time_left()
+            timeout = self._timeout_s if left is None else min(left, self._timeout_s)
+            code, message = "OK", None
             try:
                 message = _parse(parse, data)
-                reply = await method(message, timeout, context.peer())
+                reply = await operation(message, timeout, call.peer)
+                return bytes(reply.SerializeToString())
+            except asyncio.CancelledError:
+                code = call.outcome
+                raise
             except GlowplugError as error:
-                code, text = code_of(error), str(error)
-            except Exception as error:  # the process boundary
-                code, text = "INTERNAL", f"unexpected {type(error).__name__}"
-                self._log.event("defect", error=f"{type(error).__name__}: {error}", method=name)
-            seconds = time.perf_counter() - began
-            model = message.model_spec.name if message is not None and hasattr(message, "model_spec") else ""
-            self._metrics.request("gRPC", name, model, code, seconds)
-            if self._log.access:
-                self._log.request("gRPC", name, code, seconds, _request_id(context), model=model)
-            if reply is None:
-                await context.abort(_STATUS[CODES[code]], text)
-            return reply
+                code = code_of(error)
+                raise
+            except Exception:
+                code = "INTERNAL"
+                raise
+            finally:
+                seconds = time.perf_counter() - began
+                model = message.model_spec.name if message is not None and hasattr(message, "model_spec") else ""
+                self._metrics.request("gRPC", name, model, code, seconds)
+                if self._log.access:
+                    self._log.request("gRPC", name, code, seconds, _request_id(call), model=model)
 
-        return grpc.unary_unary_rpc_method_handler(
-            answer,  # without a deserializer it gets bytes: gRPC calls an unreadable message our fault
-            response_serializer=serving(response).SerializeToString,
-        )
+        return answer
 
     async def predict(self, request: Any, timeout_s: float, peer: str) -> Any:
         """`PredictionService.Predict`."""
@@ -97,9 +97,10 @@ class Services:
         version, name, outputs = await self._service.predict(
             read_target(spec), spec.signature_name, inputs, list(request.output_filter), timeout_s
         )
-        response = serving("PredictResponse")(model_spec=write_spec(version, name))
+        response = serving("PredictResponse")()
+        write_spec(version, name, response.model_spec)
         for key, array in outputs.items():
-            response.outputs[key].CopyFrom(encode(array, dtype_name(array)))
+            fill(response.outputs[key], array, dtype_name(array))
         return response
 
     async def classify(self, request: Any, timeout_s: float, peer: str) -> Any:
@@ -158,8 +159,5 @@ def _parse(parse: Callable[[bytes], Any], data: bytes) -> Any:
         raise RequestError("Error deserializing request", seen=f"{len(data)} bytes") from None
 
 
-def _request_id(context: Any) -> str:
-    for key, value in context.invocation_metadata() or ():
-        if key == "x-request-id":
-            return str(value)[:128]
-    return new_id()
+def _request_id(call: Call) -> str:
+    return call.metadata(b"x-request-id").decode("utf-8", "replace")[:128] or new_id()

@@ -1,0 +1,282 @@
+"""One gRPC call on an HTTP/2 stream: its messages, its deadline, its handler and its status."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from glowplug.core.errors import GlowplugError, RequestError
+from glowplug.serve.log import Log
+from glowplug.serve.statuses import code_of
+
+from .http2.frames import MAX_WINDOW, BrokenStreamError, Code
+from .http2.sender import PREFIX
+from .http2.stream import Stream
+from .methods import UNKNOWN_LENGTH, Head
+from .wire import GZIP_HEAD, HEAD, OK, compressed, decompressed, http_refusal, too_large, trailers
+
+if TYPE_CHECKING:
+    from .http2.connection import Connection
+
+_COMPRESS_FROM_BYTES = 1 << 12
+_MAX_WAITING_MESSAGES = 1000
+
+
+@dataclass(slots=True)
+class Bounds:
+    """How large a message may be, and how much all calls together may hold of messages that are not yet whole."""
+
+    message_bytes: int
+    unfinished_bytes: int
+    held_bytes: int = 0
+
+
+class Call(Stream):
+    """A call. What a handler sees of it: `head`, `peer`, `time_left`, and for streams `messages` and `send`."""
+
+    __slots__ = (
+        "_bounds",
+        "_compressed",
+        "_connection",
+        "_deadline",
+        "_done",
+        "_log",
+        "_messages",
+        "_reader",
+        "_received",
+        "_started",
+        "_task",
+        "_timer",
+        "_unfinished",
+        "head",
+        "outcome",
+    )
+
+    def __init__(self, connection: Connection[Head], number: int, head: Head, bounds: Bounds, log: Log) -> None:
+        super().__init__(number, connection.sender.first_window, MAX_WINDOW)
+        self._connection, self._bounds, self._log = connection, bounds, log
+        self.head = head
+        self.outcome = "CANCELLED"  # what a handler that is cancelled has to count
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline: float | None = None
+        self._unfinished: bytearray | None = None
+        self._received = 0
+        self._compressed = self._done = self._started = False
+        self._messages: deque[bytes] | None = None
+        self._reader: asyncio.Future[None] | None = None
+
+    @property
+    def peer(self) -> str:
+        """Who asks, as gRPC writes it."""
+        return self._connection.peer
+
+    def time_left(self) -> float | None:
+        """Return the seconds until the deadline, `None` where there is none."""
+        return None if self._deadline is None else max(0.0, self._deadline - asyncio.get_running_loop().time())
+
+    def metadata(self, name: bytes) -> bytes:
+        """Return the first field of that name, or nothing."""
+        return next((value for key, value in self.head.metadata if key == name), b"")
+
+    # the connection calls these
+
+    def begin(self) -> None:
+        """Take the head: refuse, or wait for the first message."""
+        head = self.head
+        if head.http_status:
+            self._finish()
+            self._connection.sender.head(self, http_refusal(head.http_status), last=True)
+            return
+        if head.error is not None:
+            self.fail(code_of(head.error), str(head.error))
+            return
+        if head.timeout_s is not None:
+            loop = asyncio.get_running_loop()
+            self._deadline = loop.time() + head.timeout_s
+            self._timer = loop.call_at(self._deadline, self._expire)
+        if head.method.streaming is not None:
+            self._messages = deque()
+            self._task = asyncio.get_running_loop().create_task(self._stream())
+        if self.received_all:
+            self.end()
+
+    def receive(self, data: bytes, start: int, stop: int, last: bool) -> None:
+        """Take a part of the body. Nearly every call is one message in one frame."""
+        size = stop - start
+        if last and self._unfinished is None and size >= PREFIX.size and self._messages is None:
+            flag, length = PREFIX.unpack_from(data, start)
+            if not flag and length == size - PREFIX.size and self.head.length in (size, UNKNOWN_LENGTH):
+                self._task = asyncio.get_running_loop().create_task(self._answer(data[start + PREFIX.size : stop]))
+                return
+        if self._done:
+            return
+        self._received += size
+        try:
+            self._collect(data[start:stop])
+            if last:
+                self.end()
+        except GlowplugError as error:
+            self.fail(code_of(error), str(error))
+
+    def _collect(self, part: bytes) -> None:
+        """Add a part; take out every message that is whole. Nothing is kept of one that is too large."""
+        held = self._unfinished
+        if held is None:
+            held = self._unfinished = bytearray()
+        if self._bounds.held_bytes + len(part) > self._bounds.unfinished_bytes:
+            raise too_large("too many unfinished messages at once", self._bounds.message_bytes)
+        held += part
+        self._bounds.held_bytes += len(part)
+        while len(held) >= PREFIX.size and not self._done:
+            flag, length = PREFIX.unpack_from(held)
+            if length > self._bounds.message_bytes:
+                raise too_large(f"{length} bytes", self._bounds.message_bytes)
+            end = PREFIX.size + length
+            if len(held) < end:
+                return
+            with memoryview(held) as view:
+                message = bytes(view[PREFIX.size : end])
+            del held[:end]
+            self._bounds.held_bytes -= end
+            if flag:
+                message = decompressed(message, self.head.encoding, self._bounds.message_bytes)
+                self._compressed = True
+            self._take(message)
+
+    def _take(self, message: bytes) -> None:
+        if self._messages is None:
+            self._messages = deque()
+        self._messages.append(message)
+        if self.head.method.streaming is None:
+            if len(self._messages) > 1:
+                raise RequestError("this method takes one message", seen="another one", code="UNIMPLEMENTED")
+        elif len(self._messages) > _MAX_WAITING_MESSAGES:
+            raise RequestError("too many messages are waiting", code="RESOURCE_EXHAUSTED")
+        self._wake()
+
+    def end(self) -> None:
+        """Take the end of the request."""
+        if self._done:
+            return
+        if self.head.length not in (self._received, UNKNOWN_LENGTH):
+            raise BrokenStreamError(Code.PROTOCOL_ERROR, "the body is not as long as was said")
+        if self._unfinished:
+            self.fail("INTERNAL", "the request ends within a message")
+        elif self.head.method.streaming is not None:
+            self._wake()
+        elif self._messages:
+            self._task = asyncio.get_running_loop().create_task(self._answer(self._messages.popleft()))
+        else:
+            self.fail("UNIMPLEMENTED", "this method takes one message: got none")
+
+    def cancel(self) -> None:
+        """Stop: the client is gone, or does not want the answer any more."""
+        self._finish()
+        if self._task is not None:
+            self._task.cancel()
+
+    def shut_down(self) -> None:
+        """End a stream that would go on for ever; calls with one answer are finished."""
+        if self.head.method.streaming is not None:
+            self.fail("UNAVAILABLE", "the server is shutting down")
+
+    def _expire(self) -> None:
+        self.outcome = "DEADLINE_EXCEEDED"
+        self.fail("DEADLINE_EXCEEDED", "the deadline passed before the answer")
+
+    # answering
+
+    async def _answer(self, message: bytes) -> None:
+        """Run a unary method."""
+        assert self.head.method.unary is not None
+        try:
+            reply = await self.head.method.unary(message, self)
+        except GlowplugError as error:
+            self.fail(code_of(error), str(error))
+            return
+        except Exception as error:  # the process boundary
+            self._defect(error)
+            return
+        if self._done:
+            return
+        self._finish()
+        sender = self._connection.sender
+        if self._compressed and self.head.accepts_gzip and len(reply) >= _COMPRESS_FROM_BYTES:
+            sender.head(self, GZIP_HEAD)
+            sender.data(self, compressed(reply), trailers=OK)
+        else:
+            sender.answer(self, reply)
+
+    async def _stream(self) -> None:
+        """Run a streaming method."""
+        assert self.head.method.streaming is not None
+        try:
+            await self.head.method.streaming(self)
+        except GlowplugError as error:
+            self.fail(code_of(error), str(error))
+            return
+        except Exception as error:  # the process boundary
+            self._defect(error)
+            return
+        if not self._done:
+            self._finish()
+            self._connection.sender.head(self, OK if self._started else HEAD + OK, last=True)
+
+    async def messages(self) -> AsyncIterator[bytes]:
+        """Yield the messages of a streaming call as they come."""
+        assert self._messages is not None
+        while True:
+            while self._messages:
+                yield self._messages.popleft()
+            if self.received_all:
+                return
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    async def send(self, message: bytes) -> None:
+        """Send one message of a streaming call, and wait until the client has room for it."""
+        if self._done:
+            return
+        sender = self._connection.sender
+        if not self._started:
+            self._started = True
+            sender.head(self, HEAD)
+        sender.data(self, PREFIX.pack(0, len(message)), message)
+        if self.outgoing:
+            self.waiter = asyncio.get_running_loop().create_future()
+            await self.waiter
+
+    def fail(self, code: str, text: str) -> None:
+        """End the call with a status; a handler that still runs is stopped."""
+        if self._done:
+            return
+        self._finish()
+        sender = self._connection.sender
+        block = trailers(code, text)
+        if self.outgoing:  # a message is half out: the trailers follow it
+            self.trailers = block
+        else:
+            sender.head(self, block if self._started else HEAD + block, last=True)
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    def _defect(self, error: Exception) -> None:
+        self._log.event("defect", error=f"{type(error).__name__}: {error}", method=self.head.path)
+        self.fail("INTERNAL", f"unexpected {type(error).__name__}")
+
+    def _finish(self) -> None:
+        """Take nothing more, and let go of what is held."""
+        self._done = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._unfinished is not None:
+            self._bounds.held_bytes -= len(self._unfinished)
+            self._unfinished = None
