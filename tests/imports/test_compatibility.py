@@ -137,6 +137,12 @@ def test_each_part_can_be_switched_off(faster):
     assert faster("-c", code).stdout == "False True\n"
 
 
+def test_a_trace_cache_that_fails_does_not_fail_the_program(faster):
+    done = faster("-c", "import sys; sys.modules['glowplug.train.switch'] = None; import keras; print('good')")
+    assert (done.stdout, done.returncode) == ("good\n", 0)
+    assert "glowplug: trace cache: cannot be switched on: ModuleNotFoundError" in done.stderr
+
+
 def test_a_program_without_tensorflow_does_not_get_it(faster):
     done = faster(
         "--explain", "-c", "import sys; print({'tensorflow', 'keras', 'numpy', 'glowplug.train'} & set(sys.modules))"

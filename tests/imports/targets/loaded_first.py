@@ -1,4 +1,4 @@
-"""Imports modules that are put off, each as the first one: loaded_first.py write LOADED, read LOADED FOUND STEP [NAME ...]
+"""Imports modules that are put off, each as the first one: loaded_first.py write LOADED | read LOADED FOUND STEP NAME...
 
 `write` lists the modules of TensorFlow that its import has loaded; `read` imports each STEPth of those that it finds
 missing, and those that are named, in a fork of its own, and writes how many there were and which failed, as JSON.

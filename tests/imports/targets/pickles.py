@@ -1,7 +1,7 @@
 """Writes or reads pickles of the API's classes and functions: pickles.py write FILE, pickles.py read FILE FOUND
 
-The reader imports TensorFlow and asks for nothing else before it unpickles, as a worker does; then it looks each name up
-and writes which of them the pickle did not give, as JSON.
+The reader imports TensorFlow and asks for nothing else before it unpickles, as a worker does; then it looks each name
+up and writes which of them the pickle did not give, as JSON.
 """
 
 import inspect
