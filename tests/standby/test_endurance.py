@@ -20,8 +20,8 @@ ENDINGS = (
     ("import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', 'print(5)'])", 0, "5\n"),
     ("import threading; threading.Thread(target=print, args=('late',)).start()", 0, "late\n"),
 )
-# What a standby may grow by, for each kind of memory, over all runs: the heap of its own small objects, no more. Not the
-# proportional set size: it moves when any other process that has TensorFlow's libraries mapped comes or goes.
+# What a standby may grow by, for each kind of memory, over all runs: the heap of its own small objects, no more. The
+# proportional set size is not among them: it moves when any other process that maps TensorFlow's libraries comes or goes.
 MOST_GROWTH_KB = {"Rss": 4096, "Anonymous": 2048}
 
 
