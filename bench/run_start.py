@@ -3,9 +3,10 @@
     run_start.py [import] [cold] [prefetch] [encoder] [resnet50] [--rounds 5] [--train SCRIPT]
 
 `import`: process start to the line after `import tensorflow, keras`, a layer called once and its result printed.
-`cold`: the same with the page cache dropped before each start (root). `prefetch`: the same, with the page cache warm, of
-`glowplug run --no-prefetch` against `glowplug run`: what reading ahead costs where there is nothing to read. `encoder`, `resnet50`: the end of the first
-training step of SCRIPT, by its own clock, which begins with its first line: it prints `to_step1_s` and `losses`.
+`cold`: the same with the page cache dropped before each start (root). `prefetch`: the same, with a warm page cache, of
+`glowplug run --no-prefetch` against `glowplug run`: what reading ahead costs where there is nothing to read. `encoder`,
+`resnet50`: the end of the first training step of SCRIPT, by its own clock, which begins with its first line: it prints
+`to_step1_s` and `losses`.
 What is named is measured; the rest of the result file stays.
 """
 

@@ -21,7 +21,7 @@ ENDINGS = (
     ("import threading; threading.Thread(target=print, args=('late',)).start()", 0, "late\n"),
 )
 # What a standby may grow by, for each kind of memory, over all runs: the heap of its own small objects, no more. The
-# proportional set size is not among them: it moves when any other process that maps TensorFlow's libraries comes or goes.
+# proportional set size is not one of them: it moves when another process that maps the same libraries comes or goes.
 MOST_GROWTH_KB = {"Rss": 4096, "Anonymous": 2048}
 
 
