@@ -174,6 +174,18 @@ def test_python_is_as_it_was_after_the_import(stock, faster):
     assert faster("-c", code).stdout == stock("-c", code).stdout
 
 
+def test_the_environment_is_what_the_import_makes_it(stock, faster):
+    code = (
+        "import os; before = dict(os.environ); import {}; import tensorflow, keras\n"
+        "print(sorted(one for one in os.environ.items() if one not in before.items()), before.keys() - {{*os.environ}})"
+    )
+    for first in ("tensorflow", "keras"):
+        one = stock("-c", code.format(first))
+        assert "TF2_BEHAVIOR" in one.stdout
+        # The trace cache adds flags of XLA, which it says.
+        assert faster("--no-trace-cache", "-c", code.format(first)).stdout == one.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["import_only", "one_trace", "retracing_function", "one_session", "zeros_initializer"])
 def test_an_example_prints_the_same(stock, faster, name):
