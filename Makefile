@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 RESULTS := bench/results
 # These ask for `tensorflow`, which would overwrite tensorflow-cpu: they are installed without what they ask for.
 BESIDE := tensorflow-text==2.21.1 tf-keras==2.21.0 tensorflow-serving-api==2.21.0
-VERSIONS ?= 2.16.2 2.18.1 2.20.0
+VERSIONS ?= 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0
 FUZZ_SECONDS ?= 120
 
 .PHONY: help install demo test test-all fuzz check lint docs bench test-versions chromium clean
@@ -98,7 +98,7 @@ test-versions: $(READY)
 	  $(BIN)/uv pip install --quiet --python $$environment/bin/python --compile-bytecode --no-deps \
 	    "tf-keras==$${version%.*}.0"; \
 	  $$environment/bin/python -m pytest -m 'core and not slow' tests/runtime tests/loader tests/convert tests/cli \
-	    tests/probe; \
+	    tests/imports tests/probe; \
 	done
 
 chromium:

@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import TARGETS
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.core]
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "startup"
 
@@ -22,10 +22,11 @@ def learned(faster):
     assert "recorded" in done.stderr
 
 
-def both(stock, faster, tmp_path, target):
+def both(stock, faster, tmp_path, target, *words):
     documents = []
     for side, run in (("stock", stock), ("faster", faster)):
-        done = run(TARGETS / target, tmp_path / side)
+        # One order of sets on both sides: what is compared here can show them.
+        done = run(TARGETS / target, tmp_path / side, *words, variables={"PYTHONHASHSEED": "0"})
         assert done.returncode == 0, done.stderr
         documents.append(json.loads((tmp_path / side).read_text()))
     return documents
@@ -34,13 +35,62 @@ def both(stock, faster, tmp_path, target):
 def test_every_name_of_the_api_is_there_and_the_same(stock, faster, tmp_path):
     one, other = both(stock, faster, tmp_path, "inventory.py")
     assert len(one) > 10_000
+    assert sum(facts[-1] == "pickles to itself" for facts in one.values()) > 5_000
     assert one.keys() == other.keys()
     for name, facts in one.items():
-        if facts[-1] == "PicklingError" and other[name][-1] == "pickles":
+        if facts[-1] == "PicklingError" and other[name][-1] == "pickles to itself":
             # Stock binds some names of tf.compat.v1.compat before a later import replaces the functions behind them.
             assert ".compat.v1." in name
             facts, other[name] = facts[:-1], other[name][:-1]  # noqa: PLW2901
         assert facts == other[name], name
+
+
+def test_pickles_of_a_stock_start_can_be_read(stock, faster, tmp_path):
+    written, unread = tmp_path / "pickles", []
+    assert stock(TARGETS / "pickles.py", "write", written).returncode == 0
+    for side, run in (("stock", stock), ("faster", faster)):
+        done = run(TARGETS / "pickles.py", "read", written, tmp_path / side)
+        assert done.returncode == 0, done.stderr
+        count, failed = json.loads((tmp_path / side).read_text())
+        assert count > 5_000
+        unread.append(failed)
+    assert unread[0] == unread[1]
+
+
+def test_modules_that_were_put_off_can_be_imported_first(stock, faster, tmp_path):
+    """One in thirty, and the one that imports a package of the name of a page."""
+    import_first(stock, faster, tmp_path, "30", "tensorflow.python.distribute.experimental.rpc.rpc_ops")
+
+
+@pytest.mark.slow
+def test_every_module_that_was_put_off_can_be_imported_first(stock, faster, tmp_path):
+    import_first(stock, faster, tmp_path, "1")
+
+
+def import_first(stock, faster, tmp_path, *words):
+    loaded, found = tmp_path / "loaded", tmp_path / "found"
+    assert stock(TARGETS / "loaded_first.py", "write", loaded).returncode == 0
+    done = faster(TARGETS / "loaded_first.py", "read", loaded, found, *words)
+    assert done.returncode == 0, done.stderr
+    asked, failed = json.loads(found.read_text())
+    assert asked > 10
+    assert failed == {}
+
+
+def test_help_shows_the_same(stock, faster, tmp_path):
+    """Of one object in twenty."""
+    compare_help(*both(stock, faster, tmp_path, "documentation.py", "20"))
+
+
+@pytest.mark.slow
+def test_help_shows_the_same_for_every_name(stock, faster, tmp_path):
+    compare_help(*both(stock, faster, tmp_path, "documentation.py"))
+
+
+def compare_help(one, other):
+    assert sum("characters" in shown for shown in one.values()) > 500
+    assert {name: (shown, other.get(name)) for name, shown in one.items() if other.get(name) != shown} == {}
+    assert one.keys() == other.keys()
 
 
 def test_everything_is_registered(stock, faster, tmp_path):
@@ -87,6 +137,12 @@ def test_each_part_can_be_switched_off(faster):
     assert faster("-c", code).stdout == "False True\n"
 
 
+def test_a_trace_cache_that_fails_does_not_fail_the_program(faster):
+    done = faster("-c", "import sys; sys.modules['glowplug.train.switch'] = None; import keras; print('good')")
+    assert (done.stdout, done.returncode) == ("good\n", 0)
+    assert "glowplug: trace cache: cannot be switched on: ModuleNotFoundError" in done.stderr
+
+
 def test_a_program_without_tensorflow_does_not_get_it(faster):
     done = faster(
         "--explain", "-c", "import sys; print({'tensorflow', 'keras', 'numpy', 'glowplug.train'} & set(sys.modules))"
@@ -116,6 +172,18 @@ def test_python_is_as_it_was_after_the_import(stock, faster):
         "print([one.name for one in threading.enumerate() if 'librar' in one.name])"
     )
     assert faster("-c", code).stdout == stock("-c", code).stdout
+
+
+def test_the_environment_is_what_the_import_makes_it(stock, faster):
+    code = (
+        "import os; before = dict(os.environ); import {}; import tensorflow, keras\n"
+        "print(sorted(one for one in os.environ.items() if one not in before.items()), before.keys() - {{*os.environ}})"
+    )
+    for first in ("tensorflow", "keras"):
+        one = stock("-c", code.format(first))
+        assert "TF2_BEHAVIOR" in one.stdout
+        # The trace cache adds flags of XLA, which it says.
+        assert faster("--no-trace-cache", "-c", code.format(first)).stdout == one.stdout
 
 
 @pytest.mark.slow

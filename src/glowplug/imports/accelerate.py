@@ -36,6 +36,7 @@ class Acceleration:
         self._ledger = ledger
         self._window = Window()
         self._active: bool | None = None
+        self._release = ""
         self._archive: archive.Archive | None = None
         self._shelf: finder.Shelf | None = None
         self._desk = pages.Desk(parts.PAGES, parts.SOURCES, parts.INSTEAD, self._window)
@@ -74,6 +75,7 @@ class Acceleration:
             return
         self._window.enter()
         if spec.name == _TENSORFLOW and spec.origin:
+            os.environ.update(parts.VARIABLES.get(self._release, {}))
             self._open_and_unpack(os.path.dirname(spec.origin))  # noqa: PTH120 - not worth pathlib
 
     def _end(self, module: ModuleType | None) -> None:
@@ -99,9 +101,9 @@ class Acceleration:
         if found is None or not found.origin:
             self._ledger.add(_PART, "stock: there is no TensorFlow here")
             return False
-        release = versions.release_of(os.path.dirname(found.origin))  # noqa: PTH120
-        if release not in versions.VERIFIED:
-            seen = f"TensorFlow {release}" if release else "this TensorFlow"
+        self._release = versions.release_of(os.path.dirname(found.origin))  # noqa: PTH120
+        if self._release not in versions.VERIFIED:
+            seen = f"TensorFlow {self._release}" if self._release else "this TensorFlow"
             self._ledger.refuse(
                 _PART, f"{seen} was not verified ({', '.join(versions.VERIFIED)} were); it is imported as usual"
             )

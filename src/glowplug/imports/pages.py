@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 from .window import Window
@@ -152,10 +152,10 @@ class Desk:
         """Return what a page is asked for, and keep it there.
 
         TensorFlow's own modules write `import tensorflow.distribute.x as y`, which means the package of that name and
-        not the page: while something is fetched it is they who ask.
+        not the page: while something is fetched it is they who ask, and so it is where one of them is being imported.
         """
         package = sys.modules.get(f"{owner.__name__}.{child}")
-        if self._fetching and package is not None:
+        if package is not None and (self._fetching or _is_body_of_library(sys._getframe(2))):
             return package
         value = vars(owner)[child] = self.fetch(token)
         vars(owner)[_OFFERED].pop(child, None)
@@ -210,6 +210,12 @@ def _forget_sources() -> None:
             del sys.modules[name]
             parent, _, child = name.rpartition(".")
             vars(sys.modules.get(parent, module)).pop(child, None)
+
+
+def _is_body_of_library(frame: FrameType) -> bool:
+    """Say whether a frame is the body of a module of TensorFlow's that is no page."""
+    name = str(frame.f_globals.get("__name__", ""))
+    return frame.f_code.co_name == "<module>" and name.startswith(f"{_TOP}.") and not name.startswith(_API)
 
 
 def _importing_page() -> str:

@@ -5,7 +5,8 @@ bring in a lot more (`tf.nn` shows three wrappers of the old Keras, whose import
 after its parents where those are put off with it. `INSTEAD` names what must be imported at the moment when a page is
 put off, since it changes what later pages show. `KEPT` are packages that stock TensorFlow has loaded once it is
 imported: were one of them loaded later, Python would bind it in `tensorflow`, over or beside the API. `AWAITED` are
-keys that a module which is put off would have registered.
+keys that a module which is put off would have registered, and `VARIABLES` those of the environment that it would have
+set, by release.
 """
 
 from __future__ import annotations
@@ -69,4 +70,9 @@ AWAITED = {
     ("tensorflow.python.saved_model.registration.registration", "_saver_registry._registered_map"): {
         "tf.TPUEmbeddingCallback": "tensorflow.python.tpu.tpu_embedding_v2",
     },
+}
+
+VARIABLES = {
+    # The old Keras sets it before it imports h5py, so that no file makes HDF5 load a library: a matter of security.
+    "2.21": {"HDF5_PLUGIN_PATH": "disable"},
 }

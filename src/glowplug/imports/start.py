@@ -88,10 +88,16 @@ def _enable_trace_cache(ledger: Ledger) -> None:
     from time import perf_counter_ns
 
     began = perf_counter_ns()
-    switch = import_module("glowplug.train.switch")  # by name: training is a layer above this one
-    if switch.current_session() is not None:
+    try:
+        switch = import_module("glowplug.train.switch")  # by name: training is a layer above this one
+        if switch.current_session() is not None:
+            return
+        switch.enable()
+    except Exception as error:  # this is the program's import statement, which must not fail for our reasons
+        ledger.refuse(
+            _TRACE_CACHE, f"cannot be switched on: {type(error).__name__}: {error}; steps are traced as usual"
+        )
         return
-    switch.enable()
     took = perf_counter_ns() - began
     ledger.add(_TRACE_CACHE, f"switched on in {seconds(took)}", enable_ns=took)
     atexit.register(lambda: _count(switch, ledger))

@@ -315,7 +315,10 @@ def _wait(begun: Begun, signals: _Signals, terminal: Any = None) -> Outcome:
         terminal.register(poll)
     try:
         while True:
-            for descriptor, events in poll.poll():
+            ready = poll.poll(None if terminal is None else terminal.patience_ms())
+            if not ready:
+                terminal.enter()
+            for descriptor, events in ready:
                 if descriptor == signals.readable:
                     for number in signals.pending():
                         _relay(begun, number, terminal)

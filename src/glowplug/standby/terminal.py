@@ -17,6 +17,7 @@ from typing import Any
 from . import client
 
 _CHUNK = 65536
+_LOOK_AGAIN_MS = 200
 
 
 class Terminal:
@@ -34,6 +35,7 @@ class Terminal:
         self.resize()
         self._raw = False
         self._unsent = b""
+        self._poll: Any = None
 
     def __enter__(self) -> Terminal:
         os.close(self.inner)  # so that the pty ends with its last user
@@ -55,7 +57,7 @@ class Terminal:
 
     def enter(self) -> None:
         """Make the user's terminal pass every byte on, if this process is in the foreground."""
-        if self._raw or not self._reads or os.tcgetpgrp(self._real) != os.getpgrp():
+        if self._raw or not self._reads or not self._is_in_foreground():
             return
         raw = termios.tcgetattr(self._real)
         raw[0] &= ~(termios.BRKINT | termios.ICRNL | termios.INPCK | termios.ISTRIP | termios.IXON | termios.INLCR)
@@ -65,6 +67,7 @@ class Terminal:
         raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
         termios.tcsetattr(self._real, termios.TCSADRAIN, raw)
         self._raw = True
+        self._watch()
         self.resize()
 
     def restore(self) -> None:
@@ -73,6 +76,16 @@ class Terminal:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._real, termios.TCSADRAIN, self._settings)
             self._raw = False
+            if self._poll is not None:
+                with contextlib.suppress(KeyError):
+                    self._poll.unregister(self._real)
+
+    def patience_ms(self) -> int | None:
+        """Return how long to wait before `enter` is worth another try; None where it is not.
+
+        A shell that brings a running job from the background to the foreground need not tell it: bash does not.
+        """
+        return _LOOK_AGAIN_MS if self._reads and not self._raw else None
 
     def resize(self) -> None:
         """Give the pty the window's size; the kernel tells the program."""
@@ -81,10 +94,10 @@ class Terminal:
             fcntl.ioctl(self._outer, termios.TIOCSWINSZ, size)
 
     def register(self, poll: Any) -> None:
-        """Watch both sides."""
+        """Watch both sides; the user's only in the foreground, since what is typed elsewhere is not for us."""
+        self._poll = poll
         poll.register(self._outer, select.POLLIN)
-        if self._reads:
-            poll.register(self._real, select.POLLIN)
+        self._watch()
 
     def handle(self, descriptor: int, events: int, begun: client.Begun, poll: Any) -> None:
         """Move what is there."""
@@ -93,7 +106,7 @@ class Terminal:
                 self._send(b"", poll)
             if events & (select.POLLIN | select.POLLHUP) and not self._show():
                 poll.unregister(self._outer)
-        elif events & select.POLLIN and self._raw:
+        elif events & select.POLLIN:
             self._pass_on(os.read(descriptor, _CHUNK), begun, poll)
         elif events & (select.POLLHUP | select.POLLERR):
             poll.unregister(descriptor)
@@ -102,6 +115,17 @@ class Terminal:
         """Show what the program has written."""
         while self._show():
             pass
+
+    def _watch(self) -> None:
+        if self._raw and self._poll is not None:
+            self._poll.register(self._real, select.POLLIN)
+
+    def _is_in_foreground(self) -> bool:
+        try:
+            return os.tcgetpgrp(self._real) == os.getpgrp()
+        except OSError:  # it is gone
+            self._reads = False
+            return False
 
     def _pass_on(self, data: bytes, begun: client.Begun, poll: Any) -> None:
         settings = termios.tcgetattr(self._outer)

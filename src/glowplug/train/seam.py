@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from types import CodeType
 from typing import Any
 
@@ -28,11 +28,13 @@ _ROLES = {"train_step": "train", "test_step": "test"}
 
 
 def unknown_methods() -> list[str]:
-    """Return the methods of the installed Keras whose source is not known."""
+    """Return the methods whose source in the installed Keras is not known, or that it does not have."""
     from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
     return [
-        name for name in KNOWN_SOURCES if source_digest(getattr(TensorFlowTrainer, name)) not in KNOWN_SOURCES[name]
+        name
+        for name, known in KNOWN_SOURCES.items()
+        if source_digest(getattr(TensorFlowTrainer, name, None)) not in known
     ]
 
 
@@ -64,9 +66,11 @@ class Patch:
         """Replace the methods."""
         session, stock = self._session, self._stock
 
+        @wraps(stock["_make_function"])  # `help(keras.Model)` shows what it always did
         def _make_function(self: Any, step_function: Any) -> Any:
             return make_function(session, stock["_make_function"], self, step_function)
 
+        @wraps(stock["make_predict_function"])
         def make_predict_function(self: Any, force: bool = False) -> Any:
             return make_predict(session, stock["make_predict_function"], self, force)
 

@@ -1,4 +1,4 @@
-"""Prints every name that is reachable from `tf` and `tf.keras`, with what it is, as JSON: inventory.py FILE"""
+"""Writes every name that is reachable from `tf` and `tf.keras`, with what it is, as JSON: inventory.py FILE"""
 
 import inspect
 import json
@@ -7,11 +7,7 @@ import sys
 import types
 from pathlib import Path
 
-import keras
-import tensorflow as tf
-
-seen: dict[str, list[object]] = {}
-visited: set[int] = set()
+from reachable import names
 
 
 def describe(value: object) -> list[object]:
@@ -24,35 +20,20 @@ def describe(value: object) -> list[object]:
         except (TypeError, ValueError) as error:
             facts.append(type(error).__name__)
     if not isinstance(value, types.ModuleType):
-        try:
-            pickle.dumps(value)
-            facts.append("pickles")
-        except Exception as error:
-            facts.append(type(error).__name__)
+        facts.append(pickled(value))
     return facts
 
 
-def walk(path: str, module: types.ModuleType) -> None:
-    if id(module) in visited:
-        return
-    visited.add(id(module))
-    for name in sorted(dir(module)):
-        if name in ("__builtins__", "__cached__", "__loader__", "__spec__", "__warningregistry__"):
-            continue
-        where = f"{path}.{name}"
-        try:
-            value = getattr(module, name)
-        except Exception as error:
-            seen[where] = [f"raises {type(error).__name__}"]
-            continue
-        seen[where] = describe(value)
-        named = getattr(value, "__name__", "") or ""
-        is_page = named.startswith(("tensorflow._api", "keras.", "tensorflow.keras")) and "keras.src" not in named
-        if isinstance(value, types.ModuleType) and is_page:
-            walk(where, value)
+def pickled(value: object) -> str:
+    try:
+        data = pickle.dumps(value)
+    except Exception as error:
+        return type(error).__name__
+    try:
+        found = pickle.loads(data)
+    except Exception as error:
+        return f"pickles, and cannot be read: {type(error).__name__}"
+    return "pickles to itself" if found is value else f"pickles to {type(found).__module__}.{type(found).__qualname__}"
 
 
-walk("tf", tf)
-walk("tf.keras", tf.keras)
-walk("keras", keras)
-Path(sys.argv[1]).write_text(json.dumps(seen))
+Path(sys.argv[1]).write_text(json.dumps({where: describe(value) for where, value in names()}))

@@ -13,6 +13,7 @@ from pathlib import Path
 from glowplug.core.version import VERSION
 
 PREFIXES = ("TF_", "TF2_", "XLA_", "KERAS_")
+_SET_BY_TENSORFLOW = frozenset({"TF2_BEHAVIOR"})  # by its import, whatever it was; a child of a standby lacks it
 FORMAT = 1  # of the stored graphs and of the walk; another number makes all older entries misses
 
 
@@ -47,7 +48,7 @@ def environment_variables() -> dict[str, str]:
     found = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
     if "TF_XLA_FLAGS" in found:
         found["TF_XLA_FLAGS"] = without_own_flags(found["TF_XLA_FLAGS"])
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in found.items() if value and name not in _SET_BY_TENSORFLOW}
 
 
 @lru_cache(maxsize=1)
