@@ -8,6 +8,7 @@ import pytest
 from glowplug.cli import serve
 from glowplug.cli.main import main
 from glowplug.core.errors import UsageError
+from glowplug.runtime.config import CALLERS_THREAD
 
 
 def settings(*arguments: str):
@@ -58,7 +59,10 @@ def test_the_defaults_are_safe(model):
 
 def test_workers_share_the_cores(model):
     assert settings(str(model)).intra_op_threads == 0
-    assert settings(str(model), "--instances", "1000").intra_op_threads == 1
+    crowded = settings(str(model), "--instances", "1000")
+    assert (crowded.intra_op_threads, crowded.inter_op_threads) == (1, CALLERS_THREAD)
+    chosen = settings(str(model), "--instances", "1000", "--inter-op-threads", "2")
+    assert chosen.inter_op_threads == 2
 
 
 @pytest.mark.parametrize(

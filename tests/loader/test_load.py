@@ -16,7 +16,11 @@ import numpy as np
 import pytest
 
 import glowplug
+from glowplug.bundle.reader import open_bundle
 from glowplug.core import errors
+from glowplug.loader.engine import Options
+from glowplug.loader.open import open_engine
+from glowplug.runtime.config import CALLERS_THREAD
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.core]
 
@@ -58,14 +62,12 @@ def test_weights_are_not_copied(bundle: Bundles) -> None:
 
 
 def _manifest(path: Path):  # type: ignore[no-untyped-def]
-    from glowplug.bundle.reader import open_bundle
-
     return open_bundle(path).manifest
 
 
 def _sample(spec) -> np.ndarray:  # type: ignore[no-untyped-def]
     shape = [2 if size is None else size for size in spec.shape]
-    return np.ones(shape, spec.dtype)
+    return np.full(shape, b"one", object) if spec.dtype == "string" else np.ones(shape, spec.dtype)
 
 
 def test_two_processes_share_the_weights(bundle: Bundles) -> None:
@@ -306,3 +308,13 @@ def test_warm_up_files_are_bounded_and_checked(bundle: Bundles) -> None:
     ):
         with pytest.raises(errors.ManifestMalformedError):
             decode(bad, "here")
+
+
+@pytest.mark.parametrize("name", ["lstm", "string_lookup", "two_in_two_out"])
+def test_answers_on_the_callers_thread_are_the_same(name: str, bundle: Bundles) -> None:
+    opened = open_bundle(bundle(name))
+    pooled = open_engine(opened, Options())
+    alone = open_engine(opened, Options(intra_op_threads=1, inter_op_threads=CALLERS_THREAD))
+    inputs = [_sample(port.spec) for port in pooled.signatures["serving_default"].inputs.values()]
+    for one, other in zip(pooled.run("serving_default", inputs), alone.run("serving_default", inputs), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)

@@ -168,6 +168,7 @@ def read_settings(args: argparse.Namespace) -> Settings:
         raise UsageError("a version needs at least one worker", seen=args.instances)
     if not (args.rest_port or args.grpc_port or args.grpc_socket or args.rest_socket):
         raise UsageError("every way in is turned off", remedy="give --rest-port or --grpc-port")
+    intra_op_threads, inter_op_threads = _threads(args.instances)
     return Settings(
         models=tuple(models),
         config_file=config_file,
@@ -189,17 +190,25 @@ def read_settings(args: argparse.Namespace) -> Settings:
         record_warmup=Path(args.record_warmup) if args.record_warmup else None,
         trust=args.trust,
         op_libraries=tuple(args.op_library),
-        intra_op_threads=args.intra_op_threads or args.tensorflow_session_parallelism or _threads(args.instances),
-        inter_op_threads=args.inter_op_threads or args.tensorflow_session_parallelism or _threads(args.instances),
+        intra_op_threads=args.intra_op_threads or args.tensorflow_session_parallelism or intra_op_threads,
+        inter_op_threads=args.inter_op_threads or args.tensorflow_session_parallelism or inter_op_threads,
         log_json=args.log_json,
         access_log=args.access_log,
         announce_json=args.json,
     )
 
 
-def _threads(instances: int) -> int:
-    """Return each worker's share of the cores: several that each took all of them would stand in each other's way."""
-    return 0 if instances == 1 else max(1, len(os.sched_getaffinity(0)) // instances)
+def _threads(instances: int) -> tuple[int, int]:
+    """Return each worker's share of the cores: several that each took all of them would stand in each other's way.
+
+    A worker with one core runs its operations on the thread that took the request: nothing is gained by handing it on.
+    """
+    from glowplug.runtime.config import CALLERS_THREAD
+
+    if instances == 1:
+        return 0, 0
+    share = len(os.sched_getaffinity(0)) // instances
+    return (share, share) if share > 1 else (1, CALLERS_THREAD)
 
 
 def _batching(args: argparse.Namespace) -> Batching:

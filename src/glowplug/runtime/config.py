@@ -17,11 +17,15 @@ _OPT_LEVEL, _LEVEL_L0 = 3, -1
 _DISABLE_META_OPTIMIZER = 19
 
 
+CALLERS_THREAD = -1
+
+
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
     """How a session runs. Zero threads means TensorFlow's own choice; `optimize` runs Grappler at the first call.
 
-    TensorFlow keeps one pool of intra-op threads for the process: its size is that of the first session.
+    TensorFlow keeps one pool of intra-op threads for the process: its size is that of the first session. With
+    `CALLERS_THREAD` for `inter_op_threads`, operations run one after the other on the thread that calls.
     """
 
     intra_op_threads: int = 0
