@@ -87,7 +87,8 @@ def versions(python: str | None) -> dict[str, str]:
     if not python:
         return {}
     code = (
-        "import importlib.metadata as m, json, sys; have = {d.name.lower(): d.version for d in m.distributions()}; "
+        "import importlib.metadata as m, json, sys; "
+        "have = {d.name.lower().replace('_', '-'): d.version for d in m.distributions()}; "
         "print(json.dumps({name: have[name] for name in sys.argv[1:] if name in have}))"
     )
     done = subprocess.run([python, "-c", code, *PEER_PACKAGES], capture_output=True, text=True, check=True)
