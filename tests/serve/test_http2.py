@@ -189,6 +189,7 @@ def test_an_early_refusal_ignores_what_still_comes(server):
         (Code.COMPRESSION_ERROR, head(BLOCK + b"\x20")),
         (Code.COMPRESSION_ERROR, head(b"\x40\x01a\x7f\x81\x1e" + b"b" * 4000 + b"\xbe" * 200)),  # a bomb
         (Code.PROTOCOL_ERROR, frame(frames.PRIORITY, 0, 0, bytes(5))),
+        (Code.FRAME_SIZE_ERROR, frame(frames.PRIORITY, 0, 1, bytes(4))),  # idle
         (Code.PROTOCOL_ERROR, frame(frames.RST_STREAM, 0, 1, bytes(4))),  # idle
         (Code.PROTOCOL_ERROR, frame(frames.RST_STREAM, 0, 0, bytes(4))),
         (Code.FRAME_SIZE_ERROR, head(WAIT) + frame(frames.RST_STREAM, 0, 1, bytes(3))),
@@ -339,7 +340,7 @@ names = st.sampled_from(["x-a", "x-b", "x-c", "user-agent"])
 lists = st.lists(st.tuples(names, st.sampled_from(["1", "2", "long" * 20, "y" * 3000])), max_size=4)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(lists, st.booleans(), st.none() | st.integers(0, 4096)), min_size=1, max_size=30))
 def test_a_remembered_block_means_what_it_says_now(sequence):
     encoder, plain = hpack.Encoder(), hpack.Decoder()

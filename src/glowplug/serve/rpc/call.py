@@ -27,10 +27,10 @@ _MAX_WAITING_MESSAGES = 1000
 
 @dataclass(slots=True)
 class Bounds:
-    """How large a message may be, and how much all calls together may hold of messages that are not yet whole."""
+    """How large a message may be, and how much all calls together may hold of messages that took more than a frame."""
 
     message_bytes: int
-    unfinished_bytes: int
+    together_bytes: int
     held_bytes: int = 0
 
 
@@ -43,6 +43,7 @@ class Call(Stream):
         "_connection",
         "_deadline",
         "_done",
+        "_held",
         "_log",
         "_messages",
         "_reader",
@@ -64,7 +65,7 @@ class Call(Stream):
         self._timer: asyncio.TimerHandle | None = None
         self._deadline: float | None = None
         self._unfinished: bytearray | None = None
-        self._received = 0
+        self._received = self._held = 0
         self._compressed = self._done = self._started = False
         self._messages: deque[bytes] | None = None
         self._reader: asyncio.Future[None] | None = None
@@ -127,10 +128,8 @@ class Call(Stream):
         held = self._unfinished
         if held is None:
             held = self._unfinished = bytearray()
-        if self._bounds.held_bytes + len(part) > self._bounds.unfinished_bytes:
-            raise too_large("too many unfinished messages at once", self._bounds.message_bytes)
+        self._hold(len(part))
         held += part
-        self._bounds.held_bytes += len(part)
         while len(held) >= PREFIX.size and not self._done:
             flag, length = PREFIX.unpack_from(held)
             if length > self._bounds.message_bytes:
@@ -141,11 +140,19 @@ class Call(Stream):
             with memoryview(held) as view:
                 message = bytes(view[PREFIX.size : end])
             del held[:end]
-            self._bounds.held_bytes -= end
             if flag:
                 message = decompressed(message, self.head.encoding, self._bounds.message_bytes)
                 self._compressed = True
+            self._hold(len(message) - end)
             self._take(message)
+
+    def _hold(self, change: int) -> None:
+        """Count what is held, which is given back when a message is taken or the call ends."""
+        bounds = self._bounds
+        if change > 0 and bounds.held_bytes + change > bounds.together_bytes:
+            raise RequestError("large messages of other calls fill the memory", code="RESOURCE_EXHAUSTED")
+        bounds.held_bytes += change
+        self._held += change
 
     def _take(self, message: bytes) -> None:
         if self._messages is None:
@@ -229,9 +236,11 @@ class Call(Stream):
     async def messages(self) -> AsyncIterator[bytes]:
         """Yield the messages of a streaming call as they come."""
         assert self._messages is not None
-        while True:
-            while self._messages:
-                yield self._messages.popleft()
+        while not self._done:
+            while self._messages and not self._done:
+                message = self._messages.popleft()
+                self._hold(-len(message))
+                yield message
             if self.received_all:
                 return
             self._reader = asyncio.get_running_loop().create_future()
@@ -277,6 +286,6 @@ class Call(Stream):
         self._done = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._unfinished is not None:
-            self._bounds.held_bytes -= len(self._unfinished)
-            self._unfinished = None
+        if self._held:
+            self._hold(-self._held)
+        self._unfinished = None

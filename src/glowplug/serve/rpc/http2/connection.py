@@ -246,6 +246,8 @@ class Connection(asyncio.Protocol, Generic[Head]):
         if flags & frames.END_STREAM:
             stream.received_all = True
         stream.begin()
+        if self._draining:
+            stream.shut_down()
 
     def _take_trailers(self, flags: int, number: int, block: bytes) -> None:
         if not number & 1:
@@ -267,6 +269,8 @@ class Connection(asyncio.Protocol, Generic[Head]):
         if not number:
             raise BrokenConnectionError(Code.PROTOCOL_ERROR, "PRIORITY of no stream")
         if stop - start != 5:
+            if number not in self._streams:
+                raise BrokenConnectionError(Code.FRAME_SIZE_ERROR, "PRIORITY of a wrong size")
             raise BrokenStreamError(Code.FRAME_SIZE_ERROR, "PRIORITY of a wrong size")
 
     def _take_reset(self, flags: int, number: int, data: bytes, start: int, stop: int) -> None:
