@@ -36,7 +36,12 @@ class Standby:
         self.directory = directory
         self.scripts = scripts
         self.environment = {**os.environ, "GLOWPLUG_STANDBY_DIR": str(directory), "PYTHONPATH": str(SOURCE)}
-        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        for name in (
+            "PYTHONDONTWRITEBYTECODE",
+            "TF2_BEHAVIOR",
+            "HDF5_PLUGIN_PATH",
+        ):  # the latter by another test's import
+            self.environment.pop(name, None)
 
     def command(self, *words: Any, preload: str = "numpy", start: bool = True) -> list[str]:
         return [sys.executable, "-c", CLIENT, preload, "start" if start else "use", *map(str, words)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -73,3 +75,16 @@ def test_a_variable_that_was_set_behind_our_back_is_an_error_and_not_a_wrong_bac
 def test_the_log_level_may_still_be_set(warm):
     code = "import os; os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'; import tensorflow; print('good')"
     assert warm("-c", code).stdout == "good\n"
+
+
+def test_variables_that_an_import_sets_are_set_when_the_program_imports(warm, make_standby, tmp_path):
+    code = (
+        "import os, sys; before = dict(os.environ); import {}; import tensorflow, keras\n"
+        "print(sorted(one for one in os.environ.items() if one not in before.items()), before.keys() - {{*os.environ}})"
+    )
+    environment = make_standby(tmp_path, tmp_path).environment
+    for first in ("tensorflow", "keras"):
+        words = ("-c", code.format(first))
+        plain = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
+        assert "TF2_BEHAVIOR" in plain.stdout
+        assert (warm(*words).stdout, warm(*words).stderr) == (plain.stdout, "")

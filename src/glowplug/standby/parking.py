@@ -49,6 +49,7 @@ class Garage:
         self._before: dict[str, list[Hook]] = {}
         self._after: dict[str, list[Hook]] = {}
         self._due: list[Hook] = []
+        self.variables: dict[str, str] = {}
 
     def before_release(self, package: str, hook: Hook) -> None:
         """Run `hook` when `package` is asked for and nothing is visible yet; it may raise."""
@@ -57,6 +58,11 @@ class Garage:
     def after_release(self, package: str, hook: Hook) -> None:
         """Run `hook` once `package` is back."""
         self._after.setdefault(package, []).append(hook)
+
+    def sets(self, package: str, variables: dict[str, str]) -> None:
+        """Have the program's environment changed, once `package` is back, as its import changed the standby's."""
+        self.variables |= variables
+        self.after_release(package, lambda: os.environ.update(variables))
 
     def holds(self, name: str) -> bool:
         """Tell whether `name` is finished and not yet asked for."""

@@ -45,10 +45,14 @@ def import_all(kind: str, preload: tuple[str, ...]) -> Garage | None:
     """Import the list in order, warm what is safe, and leave one thread and frozen memory."""
     gc.disable()
     roots: dict[str, list[str]] = {}
-    at_first = set(sys.modules)
+    variables: dict[str, dict[str, str]] = {}
+    at_first, environment = set(sys.modules), dict(os.environ)
     for name in preload:
         import_module(name)
         roots[name] = [each for each in sys.modules if each not in at_first]
+        variables[name] = {key: value for key, value in os.environ.items() if environment.get(key) != value}
+    os.environ.clear()
+    os.environ.update(environment)  # what the imports set is the programs' (and would change the key of a successor)
     _warm(kind)
     if kind == "python":
         for name in _COMPANIONS:
@@ -59,7 +63,12 @@ def import_all(kind: str, preload: tuple[str, ...]) -> Garage | None:
             roots[preload[-1]] = [each for each in sys.modules if each not in at_first]
     pools.end()
     assert_one_thread()
-    return park(roots, _stays) if kind == "python" else None
+    if kind != "python":
+        return None
+    garage = park(roots, _stays)
+    for name, settings in variables.items():
+        garage.sets(name, settings)
+    return garage
 
 
 def freeze() -> None:

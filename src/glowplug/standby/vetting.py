@@ -66,7 +66,8 @@ def watch_variables(garage: Garage) -> None:
         changed = [name for name in {*at_start, *now} if at_start.get(name) != now.get(name)]
         if LOG_LEVEL in changed:
             _set_log_level(garage.folder("tensorflow"), now.get(LOG_LEVEL, ""))
-        late = sorted(name for name in changed if name not in _IGNORED)
+        ours = {name for name, value in garage.variables.items() if now.get(name) == value}
+        late = sorted(name for name in changed if name not in _IGNORED | ours)
         if late:
             raise StandbyError(
                 "the program changed variables that the standby has read already",

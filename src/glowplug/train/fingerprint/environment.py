@@ -13,7 +13,7 @@ from pathlib import Path
 from glowplug.core.version import VERSION
 
 PREFIXES = ("TF_", "TF2_", "XLA_", "KERAS_")
-_SET_BY_TENSORFLOW = frozenset({"TF2_BEHAVIOR"})  # by its import, whatever it was; a child of a standby lacks it
+_SET_BY_TENSORFLOW = frozenset({"TF2_BEHAVIOR"})  # by its import, whatever it was
 FORMAT = 1  # of the stored graphs and of the walk; another number makes all older entries misses
 
 
