@@ -36,13 +36,16 @@ while True:
 class Shell:
     """An interactive shell on a terminal of its own."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
+    def __init__(
+        self, command: list[str], environment: dict[str, str], folder: Path, *, hangup: Any = signal.SIG_DFL
+    ) -> None:
         self.outer, inner = pty.openpty()
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("4H", 50, 1000, 0, 0))  # or bash cuts the lines it echoes
 
         def own_the_terminal() -> None:
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            signal.signal(signal.SIGHUP, hangup)
 
         self.process = subprocess.Popen(
             command,
@@ -185,6 +188,19 @@ def test_a_program_in_the_background_leaves_the_terminal_and_the_processor_alone
     wait_until(lambda: os.tcgetpgrp(shell.outer) == client)
     interrupt(shell)
     assert spent < 20
+
+
+@pytest.mark.parametrize("hangup", [signal.SIG_DFL, signal.SIG_IGN])
+def test_a_terminal_that_is_gone_is_gone_for_the_program_too(warm, wait_until, hangup):
+    environment = {**warm.environment, "PS1": "SHELL> ", "TERM": "dumb"}
+    shell = Shell(SHELLS["bash"], environment, warm.scripts, hangup=hangup)
+    try:
+        program, _ = begin(shell)
+        client = group_leader(shell)
+    finally:
+        shell.close()
+    wait_until(lambda: not Path(f"/proc/{program}").exists())
+    wait_until(lambda: not Path(f"/proc/{client}").exists() or state(client) == "Z")
 
 
 def group_leader(shell: Shell) -> int:

@@ -107,7 +107,7 @@ def _flatten(value: Any, spec: TensorSpec, name: str) -> tuple[list[Any], list[i
             what = f"a list of {len(odd)}" if isinstance(odd, list) else _shown(odd)
             raise _refused(name, spec, f"{what} where lists of {first} were begun, at level {len(shape)}")
         shape.append(sizes.pop())
-        items = list(chain.from_iterable(items))
+        items = items[0] if len(items) == 1 else list(chain.from_iterable(items))
     return items, shape
 
 

@@ -101,20 +101,40 @@ class Terminal:
 
     def handle(self, descriptor: int, events: int, begun: client.Begun, poll: Any) -> None:
         """Move what is there."""
+        if self._outer < 0:
+            return
         if descriptor == self._outer:
             if events & select.POLLOUT:
                 self._send(b"", poll)
             if events & (select.POLLIN | select.POLLHUP) and not self._show():
                 poll.unregister(self._outer)
-        elif events & select.POLLIN:
-            self._pass_on(os.read(descriptor, _CHUNK), begun, poll)
-        elif events & (select.POLLHUP | select.POLLERR):
-            poll.unregister(descriptor)
+        else:
+            typed = self._typed(events)
+            if typed:
+                self._pass_on(typed, begun, poll)
+            else:
+                self._hang_up(poll)
 
     def drain(self) -> None:
         """Show what the program has written."""
         while self._show():
             pass
+
+    def _typed(self, events: int) -> bytes:
+        """Return what was typed; nothing means that the user's terminal is gone."""
+        with contextlib.suppress(OSError):
+            if events & select.POLLIN:
+                return os.read(self._real, _CHUNK)
+        return b""
+
+    def _hang_up(self, poll: Any) -> None:
+        """Do to the program's terminal what was done to the user's: it may live on, but not wait for us."""
+        self._reads = self._raw = False
+        for descriptor in (self._real, self._outer):
+            with contextlib.suppress(KeyError):
+                poll.unregister(descriptor)
+        os.close(self._outer)
+        self._outer = -1
 
     def _watch(self) -> None:
         if self._raw and self._poll is not None:
@@ -149,6 +169,7 @@ class Terminal:
             data = memoryview(os.read(self._outer, _CHUNK))
         except (BlockingIOError, OSError):
             return False  # nothing more for now, or (EIO) nobody has the other end open
-        while data:
-            data = data[os.write(self._output, data) :]
+        with contextlib.suppress(OSError):  # the user's terminal is gone, and so is whoever would have read it
+            while data:
+                data = data[os.write(self._output, data) :]
         return True
