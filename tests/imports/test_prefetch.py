@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 
 import pytest
 
@@ -87,3 +88,19 @@ def test_threads_read_everything_that_is_asked_for(file):
     queue = iter([*list(prefetch._pieces([touched.describe(str(file))])), ("/nonexistent", 0, 1)])
     prefetch._read_ahead(queue, threading.Lock())
     assert next(queue, None) is None
+
+
+def test_samples_tell_whether_the_page_cache_has_the_files(file):
+    pieces = list(prefetch._pieces([touched.describe(str(file))]))
+    file.read_bytes()
+    assert prefetch._are_cached(pieces)
+    assert not prefetch._are_cached([*pieces, ("/nonexistent", 0, 1)])
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
+        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        try:
+            os.preadv(stream.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
+        except BlockingIOError:
+            assert not prefetch._are_cached(pieces)
+        else:
+            pytest.skip("this file system keeps its pages")
