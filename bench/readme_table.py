@@ -50,6 +50,58 @@ def train_start(document: dict[str, Any]) -> list[str]:
     return [*lines, "", f"Medians of {len(one['rounds']['stock'])} fresh processes each, in turn, {where}."]
 
 
+def run_start(document: dict[str, Any]) -> list[str]:
+    layer = read("standby_start")["first_lines"]
+    lines = [
+        "| process start to | stock Python | `glowplug run` | from a standby |",
+        "| --- | --- | --- | --- |",
+        _program("a first Keras layer called", document["import"], layer["standby_ns"], layer["times_sooner"]),
+    ]
+    for name in ("encoder", "resnet50"):
+        warm = read(f"standby_train_{name}")
+        title = f"the end of the first step of `fit`, {TITLES[name]}, second run"
+        lines.append(_program(title, document[name], warm["standby_s"] * 1e9, warm["times_sooner"]))
+    where = described(document["import"]["machine"])
+    return [*lines, "", f"Medians of fresh processes, {where}. Each factor is against stock in turns in the same run."]
+
+
+def _program(title: str, one: dict[str, Any], standby_ns: float, standby_sooner: float) -> str:
+    stock, fast = (one["median_ns"][side] / 1e9 for side in ("stock", "glowplug"))
+    digits = 1 if stock > 10 else 2
+    return (
+        f"| {title} | {stock:.{digits}f} s | {fast:.{digits}f} s, **{one['times_sooner']:.1f}x sooner** "
+        f"| {standby_ns / 1e9:.{digits}f} s, **{standby_sooner:.1f}x sooner** |"
+    )
+
+
+def serve_ready(document: dict[str, Any]) -> list[str]:
+    ours, theirs, load = document["median"]["glowplug"], document["median"]["fastapi_keras"], read("serve_throughput")
+    rest, grpc, batched, peer = (load["median"][side] for side in ("rest", "grpc", "grpc_batching", "fastapi_keras"))
+    where = described(document["machine"])
+    return [
+        "| | FastAPI + Keras | `glowplug serve` |",
+        "| --- | --- | --- |",
+        f"| {document['instances']} workers with {TITLES[document['model']]}: until all are warm | "
+        f"{theirs['ready_s']:.1f} s | {ours['ready_s']:.1f} s |",
+        f"| their memory | {theirs['pss_bytes'] / 1e6:,.0f} MB | {ours['pss_bytes'] / 1e6:,.0f} MB |",
+        f"| {TITLES[load['model']]}, {load['workers']} workers, REST: requests a second, p99 | "
+        f"{_rate(peer)} | {_rate(rest)} |",
+        f"| gRPC | | {_rate(grpc)} |",
+        f"| gRPC with batching | | {_rate(batched)} |",
+        "",
+        f"Medians, in turns, {where}, which the servers share with the load.",
+    ]
+
+
+def _rate(one: dict[str, Any]) -> str:
+    return f"{one['per_second']:,.0f}, {one['p99_ms']:.0f} ms"
+
+
+def read(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((machine.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return document
+
+
 def described(where: dict[str, Any]) -> str:
     tensorflow = where["versions"].get("tensorflow-cpu") or where["versions"]["tensorflow"]
     return f"on {where['cpus']} CPUs with TensorFlow {tensorflow}"
@@ -57,6 +109,8 @@ def described(where: dict[str, Any]) -> str:
 
 TABLES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "first_prediction": first_prediction,
+    "run_start": run_start,
+    "serve_ready": serve_ready,
     "train_start": train_start,
 }
 
@@ -68,9 +122,8 @@ def main() -> int:
         begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
         if begin not in wanted or end not in wanted:
             sys.exit(f"{readme.name} lacks the markers {begin} and {end}")
-        document = json.loads((machine.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         before, _, rest = wanted.partition(begin)
-        wanted = "\n".join([before + begin, *make(document), end + rest.partition(end)[2]])
+        wanted = "\n".join([before + begin, *make(read(name)), end + rest.partition(end)[2]])
     if "--check" in sys.argv[1:]:
         if wanted != text:
             sys.exit("README.md does not show the results under bench/results: run `make docs`")
