@@ -89,42 +89,40 @@ def test_flags_of_the_interpreter_are_part_of_the_key(standby):
     assert subprocess.run(command, env=standby.environment, capture_output=True, text=True).stdout == "False\n"
 
 
-def test_a_changed_file_makes_it_reload(standby, tmp_path, wait_until):
-    library = tmp_path / "library"
+@pytest.fixture
+def preloaded(standby, tmp_path):
+    """Return what writes the module of the preload list, and what runs a program that prints its value."""
+    library, folder = tmp_path / "library", tmp_path / "work"
     library.mkdir()
-    (library / "preloaded.py").write_text("VALUE = 1")
-    environment = {**standby.environment, "PYTHONPATH": f"{standby.environment['PYTHONPATH']}:{library}"}
-    folder = tmp_path / "work"
     folder.mkdir()
+    environment = {**standby.environment, "PYTHONPATH": f"{standby.environment['PYTHONPATH']}:{library}"}
 
     def value(**options):
         code = "import preloaded; print(preloaded.VALUE)"
         return standby.run("-c", code, preload="preloaded", env=environment, cwd=folder, **options)
 
+    return (library / "preloaded.py").write_text, value
+
+
+def test_a_changed_file_makes_it_reload(preloaded, wait_until):
+    write, value = preloaded
+    write("VALUE = 1")
     assert value().stdout == "1\n"
-    (library / "preloaded.py").write_text("VALUE = 22")
+    write("VALUE = 22")
     stale = value(start=False)
     assert "the standby reloads" in stale.stderr
     assert "preloaded.py has changed" in stale.stderr
     wait_until(lambda: value(start=False).stdout == "22\n")
 
 
-def test_who_comes_while_it_reloads_waits_for_the_new_one(standby, tmp_path):
-    library = tmp_path / "library"
-    library.mkdir()
-    (library / "preloaded.py").write_text("import time; time.sleep(1); VALUE = 1")
-    environment = {**standby.environment, "PYTHONPATH": f"{standby.environment['PYTHONPATH']}:{library}"}
-    folder = tmp_path / "work"
-    folder.mkdir()
-
-    def value(_=None):
-        code = "import preloaded; print(preloaded.VALUE)"
-        return standby.run("-c", code, preload="preloaded", env=environment, cwd=folder)
-
+def test_who_comes_while_it_reloads_waits_for_the_new_one(preloaded):
+    write, value = preloaded
+    write("import time; time.sleep(1); VALUE = 1")
     assert value().stdout == "1\n"
-    (library / "preloaded.py").write_text("import time; time.sleep(1); VALUE = 22")
+    write("import time; time.sleep(1); VALUE = 22")
     with ThreadPoolExecutor(4) as pool:
-        assert [(done.stdout, done.stderr) for done in pool.map(value, range(4))] == [("22\n", "")] * 4
+        done = list(pool.map(lambda _: value(), range(4)))
+    assert [(one.stdout, one.stderr) for one in done] == [("22\n", "")] * 4
 
 
 def test_a_preload_that_fails_is_told(standby):

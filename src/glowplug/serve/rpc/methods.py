@@ -85,4 +85,4 @@ def _http_status(found: dict[bytes, bytes]) -> int:
     kind = found.get(b"content-type", b"")
     if not kind.startswith(_CONTENT_TYPE) or kind[len(_CONTENT_TYPE) :][:1] not in (b"", b"+", b";"):
         return _UNSUPPORTED_MEDIA_TYPE
-    return 0 if found.get(b"te") == b"trailers" else _UNSUPPORTED_MEDIA_TYPE  # a proxy on the way is no HTTP/2 proxy
+    return 0
