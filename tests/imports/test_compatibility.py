@@ -122,7 +122,8 @@ def test_a_start_says_what_was_applied(faster):
     assert figures["modules"] > 1000
     assert figures["put_off"] > 10
     assert figures["fetched"] == 0
-    assert figures["asked_bytes"] > 10_000_000
+    assert figures["known_bytes"] > 10_000_000
+    assert figures["asked_bytes"] in (0, figures["known_bytes"])  # by what the page cache has
     assert done.stdout == ""
 
 

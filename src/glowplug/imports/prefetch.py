@@ -71,7 +71,9 @@ class Prefetch:
             return
         pieces = list(_pieces(self._known))
         if _are_cached(pieces[:: len(pieces) // _SAMPLES + 1]):
-            self._ledger.add(_PART, "everything is in the page cache already", asked_bytes=0, files=0)
+            self._ledger.add(
+                _PART, "everything is in the page cache already", known_bytes=_total(self._known), asked_bytes=0
+            )
             return
         queue = iter(pieces)
         lock = threading.Lock()
@@ -86,8 +88,8 @@ class Prefetch:
         self._ledger.add(
             _PART,
             f"asked for {_total(self._known) / 1e6:.0f} MB of {len(self._known)} files ahead in {seconds(took)}",
+            known_bytes=_total(self._known),
             asked_bytes=_total(self._known),
-            files=len(self._known),
         )
 
 
