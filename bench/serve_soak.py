@@ -1,4 +1,4 @@
-"""Memory and descriptors over minutes of mixed load: serve_soak.py [--seconds 300]
+"""Private memory and descriptors over minutes of mixed load: serve_soak.py [--seconds 300]
 
 REST and gRPC at once, good requests and bad ones, small tensors and large ones.
 """
@@ -40,11 +40,11 @@ def main() -> None:
             ]
             while any(client.poll() is None for client in clients):
                 elapsed = round(time.monotonic() - began, 1)
-                series.append({"s": elapsed, "pss_bytes": server.pss_bytes(), "descriptors": server.descriptors()})
+                series.append({"s": elapsed, "bytes": server.private_bytes(), "descriptors": server.descriptors()})
                 time.sleep(min(5.0, args.seconds / 6))
             seen = [serving.finish(client) for client in clients]
     warm = [point for point in series if point["s"] > args.seconds / 5] or series
-    growth = warm[-1]["pss_bytes"] - warm[0]["pss_bytes"]
+    growth = warm[-1]["bytes"] - warm[0]["bytes"]
     print({"growth_bytes": growth, "descriptors": [warm[0]["descriptors"], warm[-1]["descriptors"]]})
     print([client["outcomes"] for client in seen])
     if not args.smoke:

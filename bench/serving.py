@@ -42,12 +42,18 @@ class Server:
     restarts: list[int] = field(default_factory=list)
 
     def pss_bytes(self) -> int:
-        everyone = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
-        return sum(process.memory_full_info().pss for process in everyone)
+        return sum(process.memory_full_info().pss for process in self._processes())
+
+    def private_bytes(self) -> int:
+        """Return what no other process shares: unlike PSS, it does not move when somebody else maps the same files."""
+        return sum(process.memory_full_info().uss for process in self._processes())
 
     def descriptors(self) -> int:
-        everyone = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
-        return sum(process.num_fds() for process in everyone)
+        return sum(process.num_fds() for process in self._processes())
+
+    def _processes(self) -> list[psutil.Process]:
+        supervisor = psutil.Process(self.process.pid)
+        return [supervisor, *supervisor.children(recursive=True)]
 
     def workers(self) -> list[psutil.Process]:
         """Return our workers: the children beside the front end, which is the first that was forked."""
