@@ -84,7 +84,7 @@ def _arrays(answer: object) -> list[np.ndarray]:
     return list(answer.values()) if isinstance(answer, dict) else [answer]  # type: ignore[list-item]
 
 
-@pytest.mark.parametrize("name", ["MobileNetV2", "EfficientNetB0", "ConvNeXtTiny", "DenseNet121"])
+@pytest.mark.parametrize("name", ["MobileNetV2", "EfficientNetB0"])
 def test_application_families(name: str, bundle: Callable[[str], Path]) -> None:
     _check_application(bundle(name))
 
