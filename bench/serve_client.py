@@ -28,6 +28,9 @@ class RestClient:
         self._reader: Any = None
 
     async def ask(self) -> str:
+        if self._reader is not None and self._reader.at_eof():  # closed by the server while it was idle
+            self._writer.close()
+            self._reader = None
         if self._reader is None:
             self._reader, self._writer = await asyncio.open_connection(self._host, self._port, limit=1 << 26)
         try:
