@@ -15,8 +15,8 @@ def _cases(kind):
     tree = ast.parse(Path(__file__).with_name("pitfalls.py").read_text())
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     names = [node.name for node in functions if any(getattr(mark, "id", "") == kind for mark in node.decorator_list)]
-    # Each takes seconds: one in five runs every time, all of them with the slow tests.
-    return [pytest.param(name, marks=() if number % 5 == 0 else pytest.mark.slow) for number, name in enumerate(names)]
+    # Each takes seconds: one in ten runs every time, all of them with the slow tests.
+    return [pytest.param(name, marks=() if number % 10 == 0 else pytest.mark.slow) for number, name in enumerate(names)]
 
 
 @pytest.mark.parametrize("name", _cases("different"))
