@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 
 
-class Stream:
+class Stream(ABC):
     """One request and its answer. Subclasses take what arrives; the connection owns the rest of the state."""
 
     __slots__ = ("number", "outgoing", "receivable", "received_all", "trailers", "waiter", "window")
@@ -20,22 +21,22 @@ class Stream:
         self.trailers: bytes | None = None  # the block to end with once that is out
         self.waiter: asyncio.Future[None] | None = None  # whoever waits for it
 
+    @abstractmethod
     def begin(self) -> None:
         """Take the head of the request; `received_all` says whether that is all of it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def receive(self, data: bytes, start: int, stop: int, last: bool) -> None:
         """Take a part of the body: `data[start:stop]`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self) -> None:
         """Learn that the request ended with trailers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cancel(self) -> None:
         """Learn that nobody waits for the answer any more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def shut_down(self) -> None:
         """Learn that the server drains: end what would go on for ever."""
-        raise NotImplementedError
