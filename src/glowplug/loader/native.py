@@ -58,9 +58,10 @@ class NativeEngine:
 
         from glowplug.runtime.graph import Graph
         from glowplug.runtime.session import Session
-        from glowplug.runtime.tensor import MappedMemory
+        from glowplug.runtime.tensor import MappedMemory, Tensor
 
         manifest = bundle.manifest
+        self._tensor = Tensor.from_array
         self._session: Session | None = Session(Graph(definition), config)
         self.memory = MappedMemory(np.frombuffer(self._map, np.uint8).ctypes.data, len(self._map), self._map)
         self.weights = [self.memory.tensor(t.offset, t.nbytes, t.dtype, t.shape) for t in manifest.tensors]
@@ -74,14 +75,11 @@ class NativeEngine:
 
     def run(self, signature: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Answer one call; safe from many threads at once."""
-        from glowplug.runtime.tensor import Tensor
-
         if self._session is None:
             raise ClosedError("the model is closed", remedy="load it again")
-        ports = self.signatures[signature].inputs.values()
-        tensors = [Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)]
+        call, dtypes = self._calls[signature]
+        tensors = [self._tensor(array, dtype) for array, dtype in zip(inputs, dtypes, strict=True)]
         try:
-            call: Call = self._calls[signature]
             return call.run(tensors, self.memory, copy=self._copy_outputs)
         finally:
             for tensor in tensors:
@@ -98,13 +96,14 @@ class NativeEngine:
         if self.memory.released == self.memory.lent:
             self.memory.forget()
 
-    def _prepare(self, manifest: Manifest, signature: Signature) -> Any:
+    def _prepare(self, manifest: Manifest, signature: Signature) -> tuple[Call, list[str]]:
         assert self._session is not None
         feeds = [port.tensor for port in signature.inputs.values()]
         feeds += [manifest.tensors[index].node for index in signature.weights]
         fetches = [port.tensor for port in signature.outputs.values()]
         constants = [self.weights[index] for index in signature.weights]
-        return self._session.prepare(feeds, fetches, signature.targets, constants)
+        call = self._session.prepare(feeds, fetches, signature.targets, constants)
+        return call, [port.spec.dtype for port in signature.inputs.values()]
 
     def _initialize(self, bundle: Bundle, step: InitStep) -> None:
         import numpy as np

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from glowplug.core.errors import TensorFlowError
 
 from .library import Library
@@ -30,16 +27,23 @@ _CODES = (
 )
 
 
-@contextmanager
-def checked(library: Library, what: str) -> Iterator[int]:
-    """Yield a new `TF_Status` for the calls of the block and raise `TensorFlowError` if it is not OK at the end."""
-    status = library.api.TF_NewStatus()
-    try:
-        yield status
-        number = library.api.TF_GetCode(status)
-        if number:
-            code = _CODES[number] if number < len(_CODES) else str(number)
-            message = library.api.TF_Message(status).decode(errors="replace")
-            raise TensorFlowError(what, seen=f"{code}: {message}", code=code)
-    finally:
-        library.api.TF_DeleteStatus(status)
+class checked:  # noqa: N801 - used like a function
+    """A new `TF_Status` for the calls of a block; raises `TensorFlowError` if it is not OK at the end."""
+
+    __slots__ = ("_api", "_status", "_what")
+
+    def __init__(self, library: Library, what: str) -> None:
+        self._api, self._what = library.api, what
+
+    def __enter__(self) -> int:
+        self._status = status = int(self._api.TF_NewStatus())
+        return status
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            if kind is None and (number := self._api.TF_GetCode(self._status)):
+                code = _CODES[number] if number < len(_CODES) else str(number)
+                message = self._api.TF_Message(self._status).decode(errors="replace")
+                raise TensorFlowError(self._what, seen=f"{code}: {message}", code=code)
+        finally:
+            self._api.TF_DeleteStatus(self._status)

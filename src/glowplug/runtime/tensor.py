@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,11 @@ from . import strings
 from .library import Library, open_library
 from .symbols import Deallocator
 
+# Up to here, copying is cheaper than finding an array's address, or than keeping track of who owns memory.
+_SMALL_BYTES = 1 << 14
 
+
+@cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """Return numpy's dtype for one of our dtype names; strings are Python objects (`bytes`)."""
     if name == "string":
@@ -48,10 +53,13 @@ class Tensor:
         library = open_library()
         if dtype == "string":
             return cls(library, strings.new_tensor(library, array))
-        array = np.ascontiguousarray(array).reshape(array.shape)
-        pointer = library.api.TF_AllocateTensor(BY_NAME[dtype].code, _dims(array.shape), array.ndim, array.nbytes)
-        if array.nbytes:
-            ctypes.memmove(library.api.TF_TensorData(pointer), array.ctypes.data, array.nbytes)
+        if not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array)
+        nbytes = array.nbytes
+        pointer = library.api.TF_AllocateTensor(BY_NAME[dtype].code, _dims(array.shape), array.ndim, nbytes)
+        if nbytes:
+            source = array.tobytes() if nbytes <= _SMALL_BYTES else array.ctypes.data
+            ctypes.memmove(library.api.TF_TensorData(pointer), source, nbytes)
         return cls(library, pointer)
 
     @property
@@ -118,12 +126,12 @@ class MappedMemory:
 def take_array(library: Library, pointer: int, borrowed: MappedMemory | None) -> NDArray[Any]:
     """Turn a `TF_Tensor` that the caller owns into an array.
 
-    The array reads TensorFlow's memory in place and frees it when the last view goes. What lies inside `borrowed`
+    A large array reads TensorFlow's memory in place and frees it when the last view goes. What lies inside `borrowed`
     (a model that returns one of its weights) is copied: that memory cannot be written and ends with the model.
     """
     api = library.api
     dtype = BY_CODE.get(api.TF_TensorType(pointer))
-    shape = tuple(api.TF_Dim(pointer, axis) for axis in range(api.TF_NumDims(pointer)))
+    shape = tuple([api.TF_Dim(pointer, axis) for axis in range(api.TF_NumDims(pointer))])
     if dtype is None:
         code = api.TF_TensorType(pointer)
         api.TF_DeleteTensor(pointer)
@@ -134,10 +142,11 @@ def take_array(library: Library, pointer: int, borrowed: MappedMemory | None) ->
         return array
     nbytes = api.TF_TensorByteSize(pointer)
     address = api.TF_TensorData(pointer)
-    if not nbytes or not address or (borrowed is not None and borrowed.holds(address)):
-        data = ctypes.string_at(address, nbytes) if nbytes else b""
+    if nbytes <= _SMALL_BYTES or not address or (borrowed is not None and borrowed.holds(address)):
+        data = bytearray(ctypes.string_at(address, nbytes) if nbytes else b"")
         api.TF_DeleteTensor(pointer)
-        return np.frombuffer(bytearray(data), numpy_dtype(dtype.name)).reshape(shape)
+        copied: NDArray[Any] = np.ndarray(shape, numpy_dtype(dtype.name), data)
+        return copied
     memory = (ctypes.c_byte * nbytes).from_address(address)
     weakref.finalize(memory, api.TF_DeleteTensor, pointer).atexit = False
     return np.frombuffer(memory, numpy_dtype(dtype.name)).reshape(shape)

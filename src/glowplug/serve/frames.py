@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,35 +26,52 @@ HEADER = struct.Struct("<IQIB")
 
 Tensors = Mapping[str, NDArray[Any]]
 Buffer = bytes | memoryview
+_Place = tuple[str, "np.dtype[Any] | None", tuple[int, ...], int, int]  # name, type (None: strings), shape, start, size
+
+_SMALL_BYTES = 1 << 16  # up to here, one copy costs less than handling pieces
+_MAX_KEPT_BYTES = 1 << 10
 
 
 def pack(kind: int, number: int, document: Any, tensors: Tensors | None = None) -> list[Buffer]:
-    """Return the pieces of a frame, to be sent one after the other."""
-    described, pieces = [], list[Buffer]()
+    """Return the pieces of a frame, to be sent one after the other; a small frame is one piece."""
+    described, pieces, size = [], list[Buffer](), 0
     for name, array in (tensors or {}).items():
-        data = _string_bytes(array) if array.dtype == object else _element_bytes(array)
-        described.append((name, dtype_name(array), array.shape, len(data)))
+        dtype = dtype_name(array)
+        data = _string_bytes(array) if dtype == "string" else _element_bytes(array)
+        described.append((name, dtype, array.shape, len(data)))
         pieces.append(data)
+        size += len(data)
     head = orjson.dumps([document, described])
-    size = sum(map(len, pieces))
-    return [HEADER.pack(len(head), size, number, kind) + head, *pieces]
+    pieces.insert(0, HEADER.pack(len(head), size, number, kind) + head)
+    return [b"".join(pieces)] if size <= _SMALL_BYTES else pieces
 
 
-def unpack(head: Buffer, payload: memoryview) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return the document and the arrays of a frame. The arrays read the payload in place."""
-    document, described = orjson.loads(head)
-    arrays, position = dict[str, NDArray[Any]](), 0
-    for name, dtype, shape, size in described:
-        data = payload[position : position + size]
-        position += size
-        if dtype == "string":
-            arrays[name] = _strings(data, shape)
+def unpack(head: bytes, payload: memoryview) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """Return the document and the arrays of a frame. The arrays read the payload in place; leave both as they are."""
+    document, layout = _layout(head) if len(head) <= _MAX_KEPT_BYTES else _layout.__wrapped__(head)
+    arrays = dict[str, NDArray[Any]]()
+    for name, dtype, shape, start, size in layout:
+        if dtype is None:
+            arrays[name] = _strings(payload[start : start + size], shape)
         else:
-            arrays[name] = np.frombuffer(data, numpy_dtype(dtype)).reshape(shape)
+            arrays[name] = np.ndarray(shape, dtype, payload, start)
     return document, arrays
 
 
-def _element_bytes(array: NDArray[Any]) -> memoryview:
+@lru_cache(maxsize=256)
+def _layout(head: bytes) -> tuple[Any, list[_Place]]:
+    """Read the JSON part, which is the same in most calls of a model."""
+    document, described = orjson.loads(head)
+    layout, start = list[_Place](), 0
+    for name, dtype, shape, size in described:
+        layout.append((name, None if dtype == "string" else numpy_dtype(dtype), tuple(shape), start, size))
+        start += size
+    return document, layout
+
+
+def _element_bytes(array: NDArray[Any]) -> Buffer:
+    if array.nbytes <= _SMALL_BYTES:
+        return array.tobytes()
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
@@ -77,20 +95,30 @@ class Splitter:
 
     def __init__(self, receive: Callable[[int, int, bytes, memoryview], None]) -> None:
         self._receive = receive
-        self._pending = bytearray()
-        self._needed = HEADER.size
+        self._pending: list[bytes] = []
+        self._missing = 0
 
     def feed(self, data: bytes) -> None:
         """Take more bytes."""
-        self._pending += data
-        while len(self._pending) >= self._needed:
-            head_size, payload_size, number, kind = HEADER.unpack_from(self._pending)
-            end = HEADER.size + head_size + payload_size
-            if len(self._pending) < end:
-                self._needed = end
+        if self._pending:
+            self._pending.append(data)
+            self._missing -= len(data)
+            if self._missing > 0:
                 return
-            frame = bytes(memoryview(self._pending)[:end])
-            del self._pending[:end]
-            self._needed = HEADER.size
-            cut = HEADER.size + head_size
-            self._receive(kind, number, frame[HEADER.size : cut], memoryview(frame)[cut:])
+            data = b"".join(self._pending)
+            self._pending = []
+        position, end, view = 0, len(data), memoryview(data)
+        while end - position >= HEADER.size:
+            head_size, payload_size, number, kind = HEADER.unpack_from(data, position)
+            start = position + HEADER.size
+            cut = start + head_size
+            stop = cut + payload_size
+            if stop > end:
+                self._missing = stop - end
+                break
+            self._receive(kind, number, data[start:cut], view[cut:stop])
+            position = stop
+        else:
+            self._missing = HEADER.size - (end - position)
+        if position < end:
+            self._pending = [data[position:]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from glowplug.core.manifest import Signature
 from . import frames
 from .batching import Batching
 from .calls import Arrays
+from .deadlines import Deadlines
 from .jobs import Batch, Job, batch_key, batch_rows, can_batch
 from .worker_spec import WorkerSpec, signatures_from_json
 
@@ -70,6 +71,7 @@ class _Link(asyncio.Protocol):
         self.started = asyncio.get_running_loop().time()
         self.transport: asyncio.Transport | None = None
         self._splitter = frames.Splitter(self._receive)
+        self._outgoing: list[frames.Buffer] = []
         self._next = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -77,15 +79,21 @@ class _Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._splitter.feed(data)
+        self.group._dispatch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.group._worker_gone(self)
 
-    def send(self, batch: Batch) -> None:
+    def give(self, batch: Batch) -> None:
+        """Take a batch for this worker; it is on its way after `send`."""
         self._next = (self._next + 1) & 0xFFFFFFFF
         self.running[self._next] = batch
         job = batch.jobs[0]
-        pieces = frames.pack(frames.CALL, self._next, (job.signature, job.outputs), batch.inputs())
+        self._outgoing += frames.pack(frames.CALL, self._next, (job.signature, job.outputs), batch.inputs())
+
+    def send(self) -> None:
+        """Send what was given: two small calls at once wake the worker once."""
+        pieces, self._outgoing = self._outgoing, []
         assert self.transport is not None
         self.transport.writelines(pieces)
 
@@ -95,7 +103,6 @@ class _Link(asyncio.Protocol):
             batch = self.running.pop(number)
             self.answered = True
             batch.deliver(arrays)
-            self.group._dispatch()
         elif kind == frames.FAILURE and number:
             self.group._batch_failed(self.running.pop(number), RequestError(document["error"], code=document["code"]))
         elif kind == frames.FAILURE:
@@ -113,6 +120,7 @@ class Group:
         self._loop = asyncio.get_running_loop()
         self._links: list[_Link | None] = [None] * settings.instances
         self._queue: deque[Job] = deque()
+        self._deadlines = Deadlines(self._unanswered)
         self._timer: asyncio.TimerHandle | None = None
         self._closing = False
         self._idle: asyncio.Future[None] | None = None
@@ -162,7 +170,15 @@ class Group:
     @property
     def running(self) -> int:
         """How many calls are with workers."""
-        return sum(len(b.jobs) for link in self._links if link is not None for b in link.running.values())
+        return sum(len(batch.jobs) for batch in self._running())
+
+    def _running(self) -> Iterator[Batch]:
+        return (batch for link in self._links if link is not None for batch in link.running.values())
+
+    def _unanswered(self) -> Iterator[Job]:
+        yield from self._queue
+        for batch in self._running():
+            yield from batch.jobs
 
     def submit(
         self, signature: str, inputs: Arrays, outputs: tuple[str, ...], timeout_s: float
@@ -182,8 +198,7 @@ class Group:
         job = Job(signature, inputs, outputs, self._loop.create_future(), rows, now + timeout_s, now)
         if rows:
             job.key = batch_key(signature, inputs, outputs)
-        expiry = self._loop.call_at(job.deadline, _expire, job)
-        job.future.add_done_callback(lambda _: expiry.cancel())
+        self._deadlines.watch(job.deadline)
         self._queue.append(job)
         self._dispatch()
         return job.future
@@ -202,6 +217,7 @@ class Group:
 
     def _dispatch(self) -> None:
         """Hand out what can be handed out."""
+        given = list[_Link]()
         while self._queue:
             link = self._least_loaded()
             if link is None:
@@ -211,7 +227,11 @@ class Group:
                 break
             now = self._loop.time()
             self._observer.batch_sent(batch.rows, batch.padding, now - batch.jobs[0].enqueued)
-            link.send(batch)
+            link.give(batch)
+            if link not in given:
+                given.append(link)
+        for link in given:
+            link.send()
         if self._idle is not None and not self._idle.done() and not self._queue and not self.running:
             self._idle.set_result(None)
 
@@ -260,7 +280,6 @@ class Group:
             for job in reversed(batch.jobs):
                 job.rows = 0
                 self._queue.appendleft(job)
-        self._dispatch()
 
     def _timer_fired(self) -> None:
         self._timer = None
@@ -306,7 +325,6 @@ class Group:
         self.problem = ""
         if not self._all_ready.done() and all(one is not None and one.ready for one in self._links):
             self._all_ready.set_result(None)
-        self._dispatch()
 
     def _worker_gone(self, link: _Link) -> None:
         """A worker's socket closed: its calls fail in a way that may be retried, and another one takes its place."""
@@ -335,7 +353,3 @@ class Group:
             self._loop.call_later(delay, self._start, link.place)
         else:
             self._start(link.place)
-
-
-def _expire(job: Job) -> None:
-    job.fail(RequestError("the deadline passed before the model answered", code="DEADLINE_EXCEEDED"))

@@ -11,7 +11,7 @@ from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Signature
 
 from .calls import Arrays
-from .json_tensor import dumps, is_base64, json_type, parse, to_array, to_json
+from .json_tensor import dumps, has_words, is_base64, json_type, parse, to_array, to_json
 from .limits import Limits
 
 Form = Literal["row", "columnar"]
@@ -19,11 +19,12 @@ Form = Literal["row", "columnar"]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A parsed request: its signature's name as written, and the values, not yet arrays."""
+    """A parsed request: its signature's name as written, and the values, not yet arrays (`words`: see `has_words`)."""
 
     signature: str
     form: Form
     values: Any
+    words: bool = True
 
 
 def read_body(body: bytes) -> Body:
@@ -43,7 +44,7 @@ def read_body(body: bytes) -> Body:
         form, values = "columnar", document["inputs"]
     else:
         raise RequestError("Missing 'inputs' or 'instances' key")
-    return Body(signature, form, values)
+    return Body(signature, form, values, has_words(body))
 
 
 def read_signature_name(document: dict[str, Any]) -> str:
@@ -59,7 +60,10 @@ def read_inputs(body: Body, signature: Signature, limits: Limits) -> dict[str, N
     if not signature.inputs:
         raise RequestError("the signature has no inputs", seen=body.signature or "DEFAULT")
     columns = _rows(body.values, signature) if body.form == "row" else _columns(body.values, signature)
-    return {name: to_array(columns[name], port.spec, name, limits) for name, port in signature.inputs.items()}
+    return {
+        name: to_array(columns[name], port.spec, name, limits, words=body.words)
+        for name, port in signature.inputs.items()
+    }
 
 
 def _is_object(value: Any) -> bool:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import json
 import re
+import struct
 from itertools import chain
 from typing import Any
 
@@ -80,8 +82,13 @@ def _integer(text: str) -> int | float:
     return value if -(1 << 63) <= value < 1 << 64 else _fraction(text)
 
 
-def to_array(value: Any, spec: TensorSpec, name: str, limits: Limits) -> NDArray[Any]:
-    """Return the array of a JSON value for the input `name`, which takes `spec`."""
+def has_words(body: bytes) -> bool:
+    """Say whether a document may hold `true`, `false` or `null`: each has a letter that the usual keys do not have."""
+    return b"r" in body or b"l" in body
+
+
+def to_array(value: Any, spec: TensorSpec, name: str, limits: Limits, *, words: bool = True) -> NDArray[Any]:
+    """Return the array of a JSON value for the input `name`, which takes `spec`. `words` is what `has_words` said."""
     items, shape = _flatten(value, spec, name)
     checked_shape(name, shape, BY_NAME[spec.dtype].itemsize, limits)
     if spec.dtype == "string":
@@ -89,7 +96,7 @@ def to_array(value: Any, spec: TensorSpec, name: str, limits: Limits) -> NDArray
         for place, item in enumerate(items):
             array[place] = text_bytes(item, name, spec)
         return array.reshape(shape)
-    return _numbers(items, spec, name).reshape(shape)
+    return _numbers(items, spec, name, words=words).reshape(shape)
 
 
 def _flatten(value: Any, spec: TensorSpec, name: str) -> tuple[list[Any], list[int]]:
@@ -111,8 +118,11 @@ def _flatten(value: Any, spec: TensorSpec, name: str) -> tuple[list[Any], list[i
     return items, shape
 
 
-def _numbers(items: list[Any], spec: TensorSpec, name: str) -> NDArray[Any]:
+def _numbers(items: list[Any], spec: TensorSpec, name: str, *, words: bool) -> NDArray[Any]:
     wanted = numpy_dtype(spec.dtype)
+    if not words and wanted.kind not in "iub":  # then only numbers can be packed, and each need not be looked at first
+        with contextlib.suppress(struct.error):
+            return _fractions(items, wanted)
     allowed = _ALLOWED.get(wanted.kind, _ALLOWED["f"])
     if not set(map(type, items)) <= allowed:
         odd = next(item for item in items if type(item) not in allowed)
@@ -142,9 +152,9 @@ def _integers(items: list[Any], wanted: np.dtype[Any], spec: TensorSpec, name: s
 
 def _fractions(items: list[Any], wanted: np.dtype[Any]) -> NDArray[Any]:
     """Return floating-point elements. As documented, what they cannot hold is rounded, to an infinity at the end."""
+    exact = np.frombuffer(struct.pack(f"{len(items)}d", *items), np.float64)
     with np.errstate(over="ignore"):
-        array: NDArray[Any] = np.array(items, np.float64).astype(wanted)
-    return array
+        return exact.astype(wanted)
 
 
 def is_base64(value: Any) -> bool:
@@ -177,30 +187,23 @@ def to_json(array: NDArray[Any], name: str) -> Any:
         raise RequestError("Failed to write JSON value for tensor type", seen=f"{array.dtype} of output {name!r}")
     if kind == "V" or (array.dtype.itemsize < 4 and kind == "f"):
         array = array.astype(np.float32)
-    if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
-        return array.astype(str).astype(np.float64).tolist()  # by way of text: the digits of a float32 and no more
     return np.ascontiguousarray(array) if array.ndim else array.item() if kind in "iub" else array[()]
 
 
 def dumps(document: Any) -> bytes:
     """Write a document whose leaves may be arrays. NaN and infinities are written bare."""
-    if _finite(document):
-        return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
-    return json.dumps(document, default=_plain, ensure_ascii=False).encode()
+    text = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+    if b"null" in text:  # which is what they became
+        return json.dumps(document, default=_plain, ensure_ascii=False).encode()
+    return text
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
-        return value.astype(str).astype(np.float64).tolist() if value.dtype.kind == "f" else value.tolist()
+        if value.dtype.kind == "f":
+            value = value.astype(str).astype(np.float64)  # by way of text: the digits of a float32 and no more
+        return value.tolist()
     raise TypeError(type(value).__name__)
-
-
-def _finite(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(_finite(item) for item in value.values())
-    if isinstance(value, list):
-        return all(_finite(item) for item in value)
-    return not isinstance(value, float) or np.isfinite(value) or isinstance(value, np.generic)
 
 
 def _nested(value: Any, convert: Any) -> Any:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from .catalog import Catalog
+from .meters import Count, Counter, Histogram, Spread
 from .versions import State, Version
 
 DEFAULT_PATH = "/monitoring/prometheus/metrics"
@@ -20,32 +20,29 @@ class Metrics:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._request_meters: dict[tuple[str, str, str, str], tuple[Any, Any]] = {}
-        self._answer_meters: dict[tuple[str, int], Any] = {}
+        self._request_meters: dict[tuple[str, str, str, str], tuple[Count, Spread]] = {}
+        self._answer_meters: dict[tuple[str, int], Count] = {}
         self.registry = registry = CollectorRegistry()
         by_model = ("model_name", "version")
         self._requests = Counter(
             "tensorflow_serving_request",
             "Requests by model, method and outcome.",
             ("model_name", "method", "status"),
-            registry=registry,
         )
         self._latency = Histogram(
             "tensorflow_serving_request_latency_seconds",
             "Time from the request's last byte to the answer.",
             ("model_name", "protocol"),
-            buckets=_LATENCY,
-            registry=registry,
+            _LATENCY,
         )
-        self._answers = Counter("glowplug_serve_answers", "Answers by version.", by_model, registry=registry)
-        self._rows = Histogram(
-            "glowplug_serve_batch_rows", "Rows of a batch.", by_model, buckets=_ROWS, registry=registry
-        )
-        self._padding = Counter("glowplug_serve_padding_rows", "Rows added to a batch.", by_model, registry=registry)
-        self._waits = Histogram(
-            "glowplug_serve_queue_seconds", "Time in the queue.", by_model, buckets=_LATENCY, registry=registry
-        )
-        self._deaths = Counter("glowplug_serve_worker_deaths", "Workers that ended.", by_model, registry=registry)
+        self.answers = Counter("glowplug_serve_answers", "Answers by version.", by_model)
+        self.rows = Histogram("glowplug_serve_batch_rows", "Rows of a batch.", by_model, _ROWS)
+        self.padding = Counter("glowplug_serve_padding_rows", "Rows added to a batch.", by_model)
+        self.waits = Histogram("glowplug_serve_queue_seconds", "Time in the queue.", by_model, _LATENCY)
+        self.deaths = Counter("glowplug_serve_worker_deaths", "Workers that ended.", by_model)
+        meters = (self._requests, self._latency, self.answers, self.rows, self.padding, self.waits, self.deaths)
+        for meter in meters:
+            registry.register(meter)
         self._first = Gauge(
             "glowplug_serve_first_request_seconds", "Latency of a version's first request.", by_model, registry=registry
         )
@@ -60,12 +57,11 @@ class Metrics:
         counter, latency = self._request_meters.get((known, protocol, method, code)) or self._request_meter(
             known, protocol, method, code
         )
-        counter.inc()
-        latency.observe(seconds)
+        counter.add()
+        latency.add(seconds)
 
-    def _request_meter(self, model: str, protocol: str, method: str, code: str) -> tuple[Any, Any]:
-        """Return the two meters of a kind of request. Finding them by label each time costs as much as a small call."""
-        found = self._requests.labels(model, method, code), self._latency.labels(model, protocol)
+    def _request_meter(self, model: str, protocol: str, method: str, code: str) -> tuple[Count, Spread]:
+        found = self._requests.of(model, method, code), self._latency.of(model, protocol)
         self._request_meters[model, protocol, method, code] = found
         return found
 
@@ -74,8 +70,8 @@ class Metrics:
         key = version.model, version.number
         meter = self._answer_meters.get(key)
         if meter is None:
-            meter = self._answer_meters[key] = self._answers.labels(version.model, str(version.number))
-        meter.inc()
+            meter = self._answer_meters[key] = self.answers.of(version.model, str(version.number))
+        meter.add()
 
     def observer(self, version: Version) -> VersionMeter:
         """Return the meter that a version's group reports to."""
@@ -107,21 +103,21 @@ class VersionMeter:
 
     def __init__(self, metrics: Metrics, version: Version) -> None:
         labels = (version.model, str(version.number))
-        self._rows = metrics._rows.labels(*labels)
-        self._waits = metrics._waits.labels(*labels)
-        self._deaths = metrics._deaths.labels(*labels)
-        self._padding = metrics._padding.labels(*labels)
+        self._rows = metrics.rows.of(*labels)
+        self._waits = metrics.waits.of(*labels)
+        self._deaths = metrics.deaths.of(*labels)
+        self._padding = metrics.padding.of(*labels)
 
     def batch_sent(self, rows: int, padding: int, waited_s: float) -> None:
         """Learn that a batch went to a worker."""
-        self._rows.observe(rows or 1)
-        self._waits.observe(waited_s)
+        self._rows.add(rows or 1)
+        self._waits.add(waited_s)
         if padding:
-            self._padding.inc(padding)
+            self._padding.add(padding)
 
     def worker_died(self, reason: str) -> None:
         """Learn that a worker ended on its own."""
-        self._deaths.inc()
+        self._deaths.add()
 
 
 def pss_bytes(pid: int) -> int:
