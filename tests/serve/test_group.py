@@ -122,6 +122,24 @@ def test_a_deadline_passes_while_waiting():
     run(scenario())
 
 
+def test_deadlines_pass_one_by_one():
+    async def scenario():
+        group, workers = await started(1)
+        seconds = (30, 0.06, 0.02, 0.04, 0.02)  # two are with the worker, three wait; an earlier one may come later
+        calls = [submit(group, place, timeout_s=s) for place, s in enumerate(seconds)]
+        ended = []
+        for place, call in enumerate(calls):
+            call.add_done_callback(lambda _, place=place: ended.append(place))
+        for call in calls[1:]:
+            with pytest.raises(RequestError, match="deadline"):
+                await call
+        assert ended == [2, 4, 3, 1]
+        await workers.answer(0)
+        assert (await calls[0])["y"] == [0]  # the one that has time left is answered
+
+    run(scenario())
+
+
 def test_a_dead_worker_fails_its_calls_and_is_replaced():
     async def scenario():
         group, workers = await started(1)

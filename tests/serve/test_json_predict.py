@@ -120,6 +120,8 @@ def test_row_answers_need_a_common_batch():
         ({"instances": ["a"]}, {"x": "float32"}, 'a string "a"'),
         ({"instances": [1, "a" * 100000]}, {"x": "float32"}, "a string"),
         ({"instances": [True]}, {"x": "float32"}, "a boolean true"),
+        ({"instances": [[0.5] * 99 + [False]]}, {"x": "float16"}, "a boolean false"),
+        ({"instances": [[0.5, "0.5"]]}, {"x": "float32"}, 'a string "0.5"'),
         ({"instances": [1]}, {"x": "bool"}, "'x' must be bool"),
         ({"instances": [None]}, {"x": "float32"}, "null"),
         ({"instances": [1]}, {"x": "string"}, "'x' must be string"),
