@@ -67,10 +67,11 @@ def find_directory() -> Path:
 
 def open_library() -> Library:
     """Open the library once for this process (0.2 s) and return it. Other threads run meanwhile."""
-    with _lock:
-        if not _opened:
-            _opened.append(_open(find_directory()))
-        return _opened[0]
+    if not _opened:
+        with _lock:
+            if not _opened:
+                _opened.append(_open(find_directory()))
+    return _opened[0]
 
 
 def set_log_level(level: int, framework: Any = None) -> None:

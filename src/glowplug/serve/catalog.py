@@ -20,8 +20,12 @@ class Model:
     versions: dict[int, Version] = field(default_factory=dict)
 
     def available(self) -> list[Version]:
-        """Return the versions that answer, oldest first."""
-        return [v for _, v in sorted(self.versions.items()) if v.state is State.AVAILABLE]
+        """Return the versions that answer."""
+        return [version for version in self.versions.values() if version.state is State.AVAILABLE]
+
+    def newest(self) -> Version | None:
+        """Return the newest version that answers."""
+        return max(self.available(), key=lambda version: version.number, default=None)
 
 
 class Catalog:
@@ -40,9 +44,9 @@ class Catalog:
                 raise RequestError(f"Unrecognized servable version label: {target.label}")
         if model is not None:
             if number is None:
-                available = model.available()
-                if available:
-                    return available[-1]
+                newest = model.newest()
+                if newest is not None:
+                    return newest
             else:
                 found = model.versions.get(number)
                 if found is not None and found.state is State.AVAILABLE:

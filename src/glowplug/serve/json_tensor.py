@@ -152,6 +152,9 @@ def _integers(items: list[Any], wanted: np.dtype[Any], spec: TensorSpec, name: s
 
 def _fractions(items: list[Any], wanted: np.dtype[Any]) -> NDArray[Any]:
     """Return floating-point elements. As documented, what they cannot hold is rounded, to an infinity at the end."""
+    if wanted.char == "f":
+        with contextlib.suppress(OverflowError):
+            return np.frombuffer(struct.pack(f"{len(items)}f", *items), wanted)
     exact = np.frombuffer(struct.pack(f"{len(items)}d", *items), np.float64)
     with np.errstate(over="ignore"):
         return exact.astype(wanted)
