@@ -13,6 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from glowplug.bundle import layout
 from glowplug.bundle.reader import open_bundle
 from glowplug.core.errors import ClosedError, StandbyError
 from glowplug.core.manifest import Signature
@@ -25,12 +26,11 @@ PRELOAD = ("numpy", "glowplug.loader.hosting")
 
 
 class RemoteEngine:
-    """The owner's end of a hosted model. Calls are answered one at a time."""
+    """The owner's end of a hosted model: has it loaded, from then on `wait` for it. Calls are answered one at a time."""
 
-    def __init__(
-        self, path: str, signatures: Mapping[str, Signature], options: Mapping[str, Any], *, start: bool
-    ) -> None:
-        self.signatures = signatures
+    def __init__(self, path: str, options: Mapping[str, Any], *, start: bool) -> None:
+        self.signatures: Mapping[str, Signature] = {}
+        self.notes: list[str] = []
         self._lock = threading.Lock()
         self._connection, theirs = wire.socket_pair()
         self._inputs = Arena(os.memfd_create("glowplug-inputs", os.MFD_CLOEXEC))
@@ -55,11 +55,11 @@ class RemoteEngine:
             raise StandbyError("no standby hosts the model", seen=begun)
         self._begun: client.Begun | None = begun
         self.pid = begun.pid
-        try:
-            self.notes: list[str] = list(self._receive()["notes"])
-        except BaseException:
-            self.close()
-            raise
+
+    def wait(self, signatures: Mapping[str, Signature]) -> None:
+        """Return once the model, which has these signatures, can be called."""
+        self.signatures = signatures
+        self.notes = list(self._receive()["notes"])
 
     def run(self, signature: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Answer one call; safe from many threads, which take turns."""
@@ -113,9 +113,16 @@ class RemoteModel(Model):
 def load_remotely(path: str | Path, options: Mapping[str, Any], *, start: bool = True) -> RemoteModel:
     """Have a native standby host the bundle, and start one where none runs."""
     directory = Path(path).absolute()
-    bundle = open_bundle(directory)
-    manifest = bundle.manifest
-    engine = RemoteEngine(str(directory), manifest.signatures, options, start=start)
+    if not (directory / layout.MANIFEST).is_file():
+        open_bundle(directory)  # says what is wrong, without starting anything
+    engine = RemoteEngine(str(directory), options, start=start)
+    try:
+        bundle = open_bundle(directory)  # while the other process loads it
+        manifest = bundle.manifest
+        engine.wait(manifest.signatures)
+    except BaseException:
+        engine.close()
+        raise
     notes = (*engine.notes, f"hosted by process {engine.pid} of a standby")
     info = Info(bundle.root, manifest.engine, notes, bundle.warmup_files, manifest.provenance, manifest.equivalence)
     return RemoteModel(engine, info)
