@@ -26,7 +26,7 @@ PRELOAD = ("numpy", "glowplug.loader.hosting")
 
 
 class RemoteEngine:
-    """The owner's end of a hosted model: has it loaded, from then on `wait` for it. Calls are answered one at a time."""
+    """The owner's end of a model that is loaded elsewhere: `wait` for it. Calls are answered one at a time."""
 
     def __init__(self, path: str, options: Mapping[str, Any], *, start: bool) -> None:
         self.signatures: Mapping[str, Signature] = {}
@@ -46,6 +46,7 @@ class RemoteEngine:
                 kind="native",
                 preload=PRELOAD,
                 descriptors=given,
+                rehearsed=not (options["intra_op_threads"] or options["inter_op_threads"]),
             )
         finally:
             theirs.close()

@@ -160,12 +160,13 @@ def begin(
     preload: tuple[str, ...],
     descriptors: Mapping[int, int],
     program: tuple[str, str] | None = None,
+    rehearsed: bool = False,
     before_request: Callable[[], None] | None = None,
 ) -> Begun | str:
     """Ask a standby for a child that calls `call`; return it, or the reason why there is none.
 
-    `descriptors` gives what each descriptor of the child is here. `before_request` is called at the last moment at
-    which nothing can have begun.
+    `descriptors` gives what each descriptor of the child is here. With `rehearsed`, the child may have done what is
+    usual in its kind of standby. `before_request` is called at the last moment at which nothing can have begun.
     """
     components = key.components(kind, preload)
     name = key.digest(components)
@@ -183,7 +184,7 @@ def begin(
             continue
         if before_request is not None:
             before_request()
-        answer = _ask(connection, call, arguments, components, descriptors, program)
+        answer = _ask(connection, call, arguments, components, descriptors, program, rehearsed)
         if isinstance(answer, Begun):
             return answer
         connection.close()
@@ -237,6 +238,7 @@ def _ask(
     components: dict[str, str],
     descriptors: Mapping[int, int],
     program: tuple[str, str] | None,
+    rehearsed: bool,
 ) -> Begun | str:
     inherited = identity.inherited_descriptors() if program is not None else []
     numbers = [*descriptors, *inherited]
@@ -244,6 +246,7 @@ def _ask(
         "call": call,
         "arguments": list(arguments),
         "program": program,
+        "rehearsed": rehearsed,
         "key": components,
         "descriptors": numbers,
         "terminal": any(here != there for there, here in descriptors.items() if there < 3 and program is not None),

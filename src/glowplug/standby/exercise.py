@@ -1,9 +1,21 @@
-"""What most programs do first, for a trial (see `spare`). Runs in a child of the standby that ends afterwards."""
+"""What most programs do first (see `spare`): in a trial, or in the child that waits. Runs in a child of the standby."""
 
 from __future__ import annotations
 
+import glob
 from importlib import import_module
 from typing import Any
+
+_ACCELERATORS = ("/dev/nvidia[0-9]*", "/dev/kfd", "/dev/dxg")
+
+
+def leaves_no_trace(kind: str) -> bool:
+    """Tell whether a child may do this before it knows what it is for, and still be like any other.
+
+    A program could tell, since its modules would have been used. A model that is hosted cannot, unless devices were
+    opened that another one shall have.
+    """
+    return kind == "native" and not any(glob.glob(pattern) for pattern in _ACCELERATORS)
 
 
 def exercise(kind: str, preload: tuple[str, ...]) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 
 from glowplug.core.errors import StandbyError
 
+from .key import THREAD_COUNTS
+
 _LIMITS = tuple(sorted(name for name in dir(resource) if name.startswith("RLIMIT_")))
 _PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)  # every Python ignores these two
 
@@ -72,6 +74,16 @@ def put_on(attributes: dict[str, Any]) -> None:
         _try("the processors", os.sched_setaffinity, 0, attributes["affinity"])
     if os.getpriority(os.PRIO_PROCESS, 0) != attributes["nice"]:
         _try("the priority", os.setpriority, os.PRIO_PROCESS, 0, attributes["nice"])
+
+
+def has_same_processors(attributes: dict[str, Any]) -> bool:
+    """Tell whether threads that are made here, now, are as they would be in the caller. Runs in the standby."""
+    environment = attributes["environment"]
+    return (
+        attributes["affinity"] == sorted(os.sched_getaffinity(0))
+        and attributes["nice"] == os.getpriority(os.PRIO_PROCESS, 0)
+        and all(environment.get(name) == os.environb.get(name) for name in map(os.fsencode, THREAD_COUNTS))
+    )
 
 
 def put_on_signals(attributes: dict[str, Any]) -> None:

@@ -19,8 +19,8 @@ from typing import Any
 from glowplug.core.errors import GlowplugError, StandbyError
 
 from . import child as children
-from . import key, paths, preload, wire
-from .exercise import exercise
+from . import identity, key, paths, preload, wire
+from .exercise import exercise, leaves_no_trace
 from .freshness import Freshness
 from .spare import Reserve
 
@@ -62,7 +62,8 @@ class Server:
         self._last = time.monotonic()
         self._stale: str | None = None
         names = tuple(filter(None, components["preload"].split(",")))
-        self._reserve = Reserve(lambda: exercise(components["kind"], names))
+        kind = components["kind"]
+        self._reserve = Reserve(lambda: exercise(kind, names), rehearses=leaves_no_trace(kind))
         self._poll = select.poll()
         self._wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._signals = wake
@@ -79,7 +80,9 @@ class Server:
 
     def serve(self) -> children.Child | None:
         """Serve until idle, stale or told to stop. Returns None in the standby, and the request in a child."""
-        self._poll.register(self._reserve.begin_trial(self._forget), select.POLLIN)
+        trial = self._reserve.begin(self._forget)
+        if trial is not None:
+            self._poll.register(trial, select.POLLIN)
         while True:
             for descriptor, events in self._poll.poll(self._timeout_ms()):
                 forked = self._handle(descriptor, events)
@@ -172,7 +175,7 @@ class Server:
             self.close_listener()
             self._replace()
             raise StandbyError("the standby reloads", seen=self._stale)
-        pid = self._reserve.take(connection, body, rest)
+        pid = self._reserve.take(connection, body, rest) if self._suits(request) else None
         if pid is None:
             preload.assert_one_thread()
             pid = os.fork()
@@ -188,6 +191,10 @@ class Server:
         self._served += 1
         self._last = time.monotonic()
         return None
+
+    def _suits(self, request: dict[str, Any]) -> bool:
+        """Tell whether a child that has rehearsed is what the caller wants: its threads exist already."""
+        return not self._reserve.rehearses or (request["rehearsed"] and identity.has_same_processors(request))
 
     def _is_running(self, connection: wire.Socket) -> bool:
         return any(run.connection is connection for run in self._runs.values())

@@ -1,7 +1,8 @@
-"""A child that is forked ahead of its request, and the trial that finds out what to make ready in it.
+"""A child that is forked ahead of its request, and what is made ready in it.
 
 Forking a process of TensorFlow's size takes as long as starting a Python. A standby that has nothing else to do forks
-its next child, which waits. It is a child like any other, except that its request comes through a socket.
+its next child, which waits. It is a child like any other, except that its request comes through a socket. What programs
+do first is either done in it (a rehearsal), or in a trial that tells which pages to make ready.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
+import select
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -26,19 +28,32 @@ _NEVER = float("inf")
 
 
 class Reserve:
-    """At most one spare, and before the first of them a trial. `exercise` is what programs do first."""
+    """At most one spare. `exercise` is what programs do first; with `rehearses`, each spare does it beforehand."""
 
-    def __init__(self, exercise: Callable[[], None]) -> None:
+    def __init__(self, exercise: Callable[[], None], *, rehearses: bool) -> None:
         self._exercise = exercise
-        self.pid: int | None = None  # of the spare
+        self.rehearses = rehearses
+        self._pid: int | None = None
+        self._ready = False
         self._connection: wire.Socket | None = None
         self.trial: int | None = None  # a descriptor: readable when the trial has something to say
         self._told = b""
         self._footprint: tuple[footprint.Ranges, footprint.Ranges] = ([], [])
         self.due = _NEVER  # when to fork the next spare, of the monotonic clock
 
-    def begin_trial(self, forget: Callable[[], None]) -> int:
-        """Fork the trial and return its descriptor. `forget` closes, in the child, what belongs to the standby."""
+    @property
+    def pid(self) -> int | None:
+        """The spare, once it is ready."""
+        return self._pid if self._pid is not None and self._is_ready() else None
+
+    def begin(self, forget: Callable[[], None]) -> int | None:
+        """Fork the trial, if there is to be one, and return its descriptor.
+
+        `forget` closes, in a child, what belongs to the standby.
+        """
+        if self.rehearses:
+            self.due = time.monotonic()
+            return None
         self.trial, writable = os.pipe2(os.O_CLOEXEC)
         if os.fork():
             os.close(writable)
@@ -78,46 +93,66 @@ class Reserve:
         if pid == 0:
             ours.close()
             forget()
-            return _wait(theirs, *self._footprint)
+            return _wait(theirs, self._get_ready)
         theirs.close()
-        self.pid, self._connection = pid, ours
+        self._pid, self._connection = pid, ours
         return None
+
+    def _get_ready(self) -> None:
+        """Do what can be done before the request. Runs in the spare."""
+        if self.rehearses:
+            signal.alarm(_TRIAL_S)
+            self._exercise()
+            signal.alarm(0)
+        else:
+            footprint.prepare(*self._footprint)
+
+    def _is_ready(self) -> bool:
+        if not self._ready and self._connection is not None:
+            poll = select.poll()
+            poll.register(self._connection.fileno(), select.POLLIN)
+            self._ready = bool(poll.poll(0)) and wire.receive(self._connection)[0] is not None
+        return self._ready
 
     def take(self, client: wire.Socket, body: int, descriptors: Sequence[int]) -> int | None:
         """Hand the request to the spare and return its process id; None where there is no spare to take it."""
+        if self._pid is not None and not self._is_ready():
+            return None
         if self.trial is None:
             self.due = time.monotonic() + _QUIET_S
-        if self.pid is None or self._connection is None:
+        if self._pid is None or self._connection is None:
             return None
         try:
             wire.send(self._connection, {"do": "run"}, [client.fileno(), body, *descriptors])
         except OSError:
             self.end()
             return None
-        pid = self.pid
+        pid = self._pid
         self.forget()
         return pid
 
     def lose(self, pid: int) -> None:
         """Take note that a child has ended; it may have been the spare."""
-        if pid == self.pid:
+        if pid == self._pid:
+            self.rehearses = self.rehearses and self._is_ready()
             self.forget()
             self.due = time.monotonic() + _AFTER_FAILURE_S
 
     def end(self) -> None:
         """End the spare; it has nothing to lose."""
-        if self.pid is not None:
+        if self._pid is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+                os.kill(self._pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
+                os.waitpid(self._pid, 0)
         self.forget()
 
     def forget(self) -> None:
         """Let go of the spare, which ends itself unless it has a request."""
         if self._connection is not None:
             self._connection.close()
-        self.pid = self._connection = None
+        self._pid = self._connection = None
+        self._ready = False
 
     def forget_all(self) -> None:
         """Close what belongs to the standby. Runs in the child."""
@@ -127,10 +162,14 @@ class Reserve:
             self.trial = None
 
 
-def _wait(connection: wire.Socket, read: footprint.Ranges, written: footprint.Ranges) -> Child:
-    """Be the spare: make the pages ready, and return once there is a request."""
+def _wait(connection: wire.Socket, get_ready: Callable[[], None]) -> Child:
+    """Be the spare: get ready, say so, and return once there is a request."""
     _plain_signals()
-    footprint.prepare(read, written)
+    try:
+        get_ready()
+        wire.send(connection, {"ready": True})
+    except BaseException:  # a standby that has gone, or a rehearsal that failed: nobody shall have this child
+        os._exit(1)
     message, descriptors = wire.receive(connection)
     connection.close()
     if message is None:
