@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -128,3 +129,51 @@ def _call(model):
         )
     answer = model(inputs)
     return list(answer.values()) if isinstance(answer, dict) else [answer]
+
+
+def _spare() -> int | None:
+    (name,) = control.names()
+    found = control.status(name)["spare"]
+    return None if found is None else int(found)
+
+
+def _threads(pid: int) -> list[int]:
+    return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+
+
+def _wait_for_spare() -> int:
+    for _ in range(600):
+        if (found := _spare()) is not None:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("no child waits")
+
+
+def test_the_child_that_waits_has_begun_and_hosts_the_next_model(standby_directory, bundle):
+    glowplug.load(bundle("two_in_two_out"), standby=True).close()
+    waiting = _wait_for_spare()
+    assert len(_threads(waiting)) > 1
+    with glowplug.load(bundle("two_in_two_out"), standby=True) as model:
+        assert model.pid == waiting
+        _call(model)
+
+
+@pytest.mark.parametrize("wish", ["threads", "processors"])
+def test_who_wants_other_threads_gets_another_child(standby_directory, bundle, wish):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two processors")
+    glowplug.load(bundle("two_in_two_out"), standby=True).close()
+    waiting = _wait_for_spare()
+    before = os.sched_getaffinity(0)
+    try:
+        if wish == "processors":
+            os.sched_setaffinity(0, {min(before)})
+        options = {"intra_op_threads": 1} if wish == "threads" else {}
+        with glowplug.load(bundle("two_in_two_out"), standby=True, **options) as model:
+            assert model.pid != waiting
+            _call(model)
+            wanted = os.sched_getaffinity(0)
+            assert all(os.sched_getaffinity(thread) == wanted for thread in _threads(model.pid))
+    finally:
+        os.sched_setaffinity(0, before)
+    assert _spare() == waiting

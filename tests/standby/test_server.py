@@ -319,3 +319,14 @@ def test_a_spare_holds_nothing_of_a_run_that_was_there_first(standby, wait_until
         wait_until(lambda: spare_of(standby, wait_until) != used)
         running.kill()  # the spare was forked while this client was connected: it must still be missed
     wait_until(lambda: not is_alive(used))
+
+
+def test_a_rehearsal_that_crashes_is_not_repeated(standby, wait_until):
+    tried = standby.scripts / "tried"
+    code = f"import os\n\ndef exercise():\n    open({str(tried)!r}, 'a').write('x')\n    os.abort()\n"
+    standby.script(code, "crasher.py")
+    standby.environment["PYTHONPATH"] += f"{os.pathsep}{standby.scripts}"
+    launch = "from glowplug.standby import launch; launch.launch('native', ('crasher',))"
+    subprocess.run([sys.executable, "-c", launch], env=standby.environment, cwd=standby.scripts, check=True)
+    assert is_alive(spare_of(standby, wait_until))
+    assert tried.read_text() == "x"

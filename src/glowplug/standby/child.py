@@ -29,6 +29,11 @@ class Child:
         self.descriptors = descriptors  # working directory, then what `request["descriptors"]` numbers
 
 
+def make_room() -> None:
+    """Let the kernel enlarge the table of descriptors. In a process with threads it waits for all processors then."""
+    os.close(fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY))
+
+
 def run(child: Child, garage: Garage | None) -> int:
     """Become the caller, call what the request names, and return its exit code (or minus a signal)."""
     request = child.request

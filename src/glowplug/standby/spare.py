@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from glowplug.core.errors import StandbyError
 
 from . import footprint, preload, wire
-from .child import Child
+from .child import Child, make_room
 
 _QUIET_S = 0.1  # after a request: a program that starts has the processor first
 _AFTER_FAILURE_S = 10.0
@@ -134,9 +134,10 @@ class Reserve:
     def lose(self, pid: int) -> None:
         """Take note that a child has ended; it may have been the spare."""
         if pid == self._pid:
-            self.rehearses = self.rehearses and self._is_ready()
+            failed = self.rehearses and not self._is_ready()
+            self.rehearses = self.rehearses and not failed  # the next one does without
             self.forget()
-            self.due = time.monotonic() + _AFTER_FAILURE_S
+            self.due = time.monotonic() + (0 if failed else _AFTER_FAILURE_S)
 
     def end(self) -> None:
         """End the spare; it has nothing to lose."""
@@ -166,6 +167,7 @@ def _wait(connection: wire.Socket, get_ready: Callable[[], None]) -> Child:
     """Be the spare: get ready, say so, and return once there is a request."""
     _plain_signals()
     try:
+        make_room()
         get_ready()
         wire.send(connection, {"ready": True})
     except BaseException:  # a standby that has gone, or a rehearsal that failed: nobody shall have this child
