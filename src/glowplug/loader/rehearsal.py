@@ -1,0 +1,57 @@
+"""Does once what hosting any model begins with, so that what it takes is there when a model comes.
+
+TensorFlow starts its threads, oneDNN makes its first convolution, and what Python runs on the way is in memory. Runs in
+a child of a native standby.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from glowplug.bundle import allowlist, layout, schema
+from glowplug.core.digest import sha256
+from glowplug.core.manifest import FileEntry, Manifest
+from glowplug.runtime.config import SessionConfig
+from glowplug.runtime.fingerprint import fingerprint
+from glowplug.runtime.graph import Graph
+from glowplug.runtime.library import open_library
+from glowplug.runtime.session import Session
+from glowplug.runtime.tensor import Tensor
+
+_IMAGE, _FILTER = (1, 16, 16, 16), (3, 3, 16, 16)
+
+
+def exercise() -> None:
+    """Parse, check and run a graph of one convolution."""
+    definition = _convolution()
+    files = {layout.GRAPH: FileEntry(len(definition), sha256(definition))}
+    allowlist.check_graph(definition, schema.parse(schema.dump(Manifest("native", {}, files))))
+    fingerprint(open_library().version)
+    session = Session(Graph(definition), SessionConfig())
+    fed = [Tensor.from_array(np.ones(shape, np.float32), "float32") for shape in (_IMAGE, _FILTER)]
+    session.prepare(["image:0", "filter:0"], ["result:0"]).run(fed)
+    session.close()
+    for tensor in fed:
+        tensor.close()
+
+
+def _convolution() -> bytes:
+    """Return a GraphDef. Values of attributes are: a type (1 is float32), a list of integers, a string."""
+    float32, ones, same = b"\x30\x01", _field(1, _field(3, b"\x01\x01\x01\x01")), _field(2, b"SAME")
+    nodes = (
+        _node("image", "Placeholder", dtype=float32),
+        _node("filter", "Placeholder", dtype=float32),
+        _node("result", "Conv2D", "image", "filter", T=float32, strides=ones, padding=same),
+    )
+    return b"".join(_field(1, node) for node in nodes)
+
+
+def _node(name: str, op: str, *inputs: str, **attributes: bytes) -> bytes:
+    texts = [(1, name), (2, op), *((3, each) for each in inputs)]
+    entries = [_field(1, key.encode()) + _field(2, value) for key, value in attributes.items()]
+    return b"".join([*(_field(number, text.encode()) for number, text in texts), *(_field(5, one) for one in entries)])
+
+
+def _field(number: int, data: bytes) -> bytes:
+    """Write a field of a protocol buffer message that is shorter than 128 bytes."""
+    return bytes([number << 3 | 2, len(data)]) + data
