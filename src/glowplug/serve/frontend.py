@@ -35,6 +35,7 @@ from .settings import Settings
 from .worker_spec import WorkerSpec
 
 _USAGE = 2
+_BACKLOG = 1024
 
 
 def run(channel: socket.socket, settings: Settings) -> int:
@@ -143,7 +144,7 @@ async def _rest(settings: Settings, routes: Handler, log: Log) -> AsyncIterator[
     if settings.rest_port:
         try:
             server = await loop.create_server(
-                lambda: Connection(routes, bounds, connections), settings.host, settings.rest_port, backlog=1024
+                lambda: Connection(routes, bounds, connections), settings.host, settings.rest_port, backlog=_BACKLOG
             )
         except OSError as error:
             raise _cannot_listen(settings.host, settings.rest_port, error) from error
@@ -151,7 +152,9 @@ async def _rest(settings: Settings, routes: Handler, log: Log) -> AsyncIterator[
     if settings.rest_socket:
         _take_socket(settings.rest_socket, log)
         servers.append(
-            await loop.create_unix_server(lambda: Connection(routes, bounds, connections), settings.rest_socket)
+            await loop.create_unix_server(
+                lambda: Connection(routes, bounds, connections), settings.rest_socket, backlog=_BACKLOG
+            )
         )
     try:
         yield
@@ -183,13 +186,13 @@ async def _grpc(
     servers = []
     if settings.grpc_port:
         try:
-            server = await loop.create_server(rpc.connection, settings.host, settings.grpc_port, backlog=1024)
+            server = await loop.create_server(rpc.connection, settings.host, settings.grpc_port, backlog=_BACKLOG)
         except OSError as error:
             raise _cannot_listen(settings.host, settings.grpc_port, error) from error
         servers.append(server)
     if settings.grpc_socket:
         _take_socket(settings.grpc_socket, log)
-        servers.append(await loop.create_unix_server(rpc.connection, settings.grpc_socket))
+        servers.append(await loop.create_unix_server(rpc.connection, settings.grpc_socket, backlog=_BACKLOG))
     try:
         yield
     finally:
