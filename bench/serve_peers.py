@@ -1,11 +1,13 @@
-"""Ours beside what people run instead: serve_peers.py [MODEL] [--workers 2] [--rounds 3] [--peers PYTHON]
+"""Ours beside what people run instead: serve_peers.py [MODEL] [--workers 2] [--peers PYTHON] [--ray PYTHON]
 
 Time to ready, memory of all processes after the load (PSS), requests a second and latency of a closed REST loop, each
 side with as many workers, started anew in each round, one after the other: `glowplug serve`, FastAPI with Keras,
-FastAPI with LiteRT, BentoML with Keras. The last two need packages that would change this environment, so they
-run in another one, whose interpreter `--peers` or GLOWPLUG_BENCH_PEERS names:
+FastAPI with LiteRT, BentoML with Keras, Ray Serve with Keras. The last three need packages that would change this
+environment, so they run in others, whose interpreters `--peers` and `--ray`, or GLOWPLUG_BENCH_PEERS and
+GLOWPLUG_BENCH_RAY, name:
 
     uv venv ENV && uv pip install -p ENV bentoml tensorflow-cpu keras ai-edge-litert fastapi uvicorn uvloop httptools
+    uv venv RAY && uv pip install -p RAY 'ray[serve]' tensorflow-cpu keras
 """
 
 from __future__ import annotations
@@ -26,7 +28,17 @@ import machine
 import serving
 
 KEYS = ("ready_s", "pss_bytes", "per_second", "median_ms", "p99_ms")
-PEER_PACKAGES = ("bentoml", "ai-edge-litert", "tensorflow-cpu", "tensorflow", "keras", "fastapi", "uvicorn", "numpy")
+PEER_PACKAGES = (
+    "bentoml",
+    "ray",
+    "ai-edge-litert",
+    "tensorflow-cpu",
+    "tensorflow",
+    "keras",
+    "fastapi",
+    "uvicorn",
+    "numpy",
+)
 
 
 def main() -> None:
@@ -37,6 +49,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--peers", default=os.environ.get("GLOWPLUG_BENCH_PEERS"), help="an interpreter with the peers")
+    parser.add_argument("--ray", default=os.environ.get("GLOWPLUG_BENCH_RAY"), help="an interpreter with Ray Serve")
     parser.add_argument("--smoke", action="store_true", help="one short round, and keep no result")
     args = parser.parse_args()
     if args.smoke:
@@ -53,6 +66,10 @@ def main() -> None:
         serving.litert_file(args.model)
     else:
         print("no --peers: FastAPI with LiteRT and BentoML are left out", file=sys.stderr)
+    if args.ray:
+        sides["ray_keras"] = lambda: serving.ray_serve(args.ray, args.model, args.workers)
+    else:
+        print("no --ray: Ray Serve is left out", file=sys.stderr)
     serving.keras_file(args.model)
     os.sync()
     runs: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
@@ -68,9 +85,16 @@ def main() -> None:
         side: {key: median(run[key] for run in taken) for key in KEYS} for side, taken in runs.items()
     }
     print(json.dumps(summary, indent=1))
-    asked = {key: value for key, value in vars(args).items() if key not in ("peers", "smoke")}
-    document = {"machine": machine.describe(), "peers": versions(args.peers), **asked, "median": summary, "runs": runs}
-    machine.write_result("serve_peers", document, partial=args.model != "dense" or not args.peers)
+    asked = {key: value for key, value in vars(args).items() if key not in ("peers", "ray", "smoke")}
+    document = {
+        "machine": machine.describe(),
+        "peers": versions(args.peers),
+        "ray": versions(args.ray),
+        **asked,
+        "median": summary,
+        "runs": runs,
+    }
+    machine.write_result("serve_peers", document, partial=args.model != "dense" or not (args.peers and args.ray))
 
 
 def measure(start: Any, body: Path, args: argparse.Namespace) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Servers under test: ours, and what people run instead (FastAPI with Keras or LiteRT, BentoML).
+"""Servers under test: ours, and what people run instead (FastAPI with Keras or LiteRT, BentoML, Ray Serve).
 
 Also what they are asked, and what memory they hold.
 """
@@ -106,6 +106,11 @@ def bentoml(python: str, model: str, workers: int) -> contextlib.AbstractContext
     return _peer(python, command, keras_file(model), workers)
 
 
+def ray_serve(python: str, model: str, workers: int) -> contextlib.AbstractContextManager[Server]:
+    """Run Ray Serve with Keras for the length of the block; `python` is an interpreter that has both."""
+    return _peer(python, ["ray_keras.py", "{port}"], keras_file(model), workers)
+
+
 _UVICORN = ["--port", "{port}", "--workers", "{workers}", "--log-level", "warning"]
 
 
@@ -134,7 +139,7 @@ def _peer(python: str, command: list[str], model: Path, workers: int) -> Iterato
         try:
             while sum(1 for _ in Path(folder).iterdir()) < workers:
                 if process.poll() is not None:
-                    sys.exit(f"{command[2]} did not start: {Path(log.name).read_text()}")
+                    sys.exit(f"{' '.join(command[:3])} did not start: {Path(log.name).read_text()}")
                 time.sleep(0.02)
             ready_s = time.perf_counter() - began
             wait_for_port(port)

@@ -42,7 +42,7 @@ def test_a_config_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("nonsense", "is no ModelServerConfig"),
+        ("nonsense", "Error parsing text-format tensorflow.serving.ModelServerConfig"),
         ('model_config_list { config { name: "a" } config { name: "a" } }', "configured twice"),
         ('model_config_list { config { name: "a b" base_path: "/x" } }', "cannot have spaces"),
         ('model_config_list { config { name: "a" base_path: "s3://x" } }', "local paths"),

@@ -158,7 +158,7 @@ def comparable(value, kind):
         (
             "",
             '{"signature_name": 5, "instances": [[1,2],[3,4],[5,6,7]]}',
-            "'signature_name' key must be a string value",
+            "'signature_name' key must be a string value.",
         ),
         ("", '{"signature_name": ' + "[" * 500 + "]" * 500 + "}", "'signature_name' key must be a string value"),
         (

@@ -132,6 +132,13 @@ def test_answers_stay_within_the_windows_and_the_frame_size(server):
         assert client.wait_for(frames.DATA, 3)[3] == message(bytes(9))
 
 
+def test_a_peer_with_large_windows_gets_everything_without_another_word(server):
+    with Frames(server, {frames.INITIAL_WINDOW_SIZE: frames.MAX_WINDOW}) as client:  # as nginx and Envoy do
+        client.send(frames.window_update(0, frames.MAX_WINDOW - frames.FIRST_WINDOW))
+        client.call(1, b"5000000", "/test/Zeros")
+        assert client.answer(1)[1] == message(bytes(5_000_000))
+
+
 def test_a_window_that_shrinks_below_zero(server):
     with Frames(server, {frames.INITIAL_WINDOW_SIZE: 1000}) as client:
         client.call(1, b"2000", "/test/Zeros")
@@ -172,8 +179,12 @@ def test_an_early_refusal_ignores_what_still_comes(server):
         (Code.PROTOCOL_ERROR, frame(frames.DATA, 0, 1, b"x")),  # idle
         (Code.PROTOCOL_ERROR, frame(frames.HEADERS, END, 0, BLOCK)),
         (Code.PROTOCOL_ERROR, frame(frames.HEADERS, END, 2, BLOCK)),
-        (Code.STREAM_CLOSED, head(WAIT, 5) + frame(frames.HEADERS, END, 3, b"")),  # numbers only grow
+        (Code.PROTOCOL_ERROR, head(WAIT, 5) + frame(frames.HEADERS, END, 3, b"")),  # numbers only grow
+        (Code.PROTOCOL_ERROR, head(WAIT, 3) + head(b"\x83\x86\xc1\xc0\xbf\xbe", 1)),
         (Code.STREAM_CLOSED, head(WAIT, 1, END) + frame(frames.HEADERS, END, 1, b"")),
+        (Code.STREAM_CLOSED, head(WAIT, 1, END) + head(b"\x83\x86\xc1\xc0\xbf\xbe", 1)),  # a second head
+        (Code.STREAM_CLOSED, head(WAIT) + frames.reset(1, Code.CANCEL) + head(b"\x83\x86\xc1\xc0\xbf\xbe", 1)),
+        (Code.PROTOCOL_ERROR, head(fields((":path", "/none"))) + frame(frames.DATA, frames.PADDED, 1, b"\x09abc")),
         (Code.PROTOCOL_ERROR, head(BLOCK[:5], 1, 0) + frame(frames.PING, 0, 0, bytes(8))),
         (Code.PROTOCOL_ERROR, head(BLOCK[:5], 1, 0) + frame(frames.CONTINUATION, 4, 3, BLOCK[5:])),
         (Code.PROTOCOL_ERROR, head(BLOCK[:5], 1, 0) + frame(0x77, 0, 1, b"")),

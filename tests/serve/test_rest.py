@@ -118,6 +118,53 @@ def test_several_requests_on_one_connection_and_in_one_packet(server):
     assert data.endswith(b"ok\n")
 
 
+def exchange(server, data):
+    """Return all that a server says to `data`, whose last request closes the connection."""
+    with socket.create_connection(("127.0.0.1", server.rest_port), 10) as client:
+        client.sendall(data)
+        answer = b""
+        while piece := client.recv(65536):
+            answer += piece
+    return answer
+
+
+OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+LAST = b"GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+
+
+def test_an_offer_of_http2_is_declined(server):
+    head = b"POST /v1/models/half:predict HTTP/1.1\r\nHost: h\r\n" + OFFER
+    posts = head + b'Content-Length: 20\r\n\r\n{"instances": [1.0]}'
+    chunked = head + b'Transfer-Encoding: chunked\r\n\r\n14\r\n{"instances": [1.0]}\r\n0\r\n\r\n'
+    looks = b"GET /readyz HTTP/1.1\r\nHost: h\r\n" + OFFER + b"\r\n"
+    answer = exchange(server, (posts + chunked + looks) * 100 + LAST)
+    assert answer.count(b"HTTP/1.1 200 OK") == 301
+    assert answer.count(b'{"predictions":[2.5]}') == 200
+    closing = b"GET /readyz HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
+    assert exchange(server, closing).endswith(b"Connection: close\r\n\r\nready\n")
+
+
+def test_no_proxy(server):
+    assert exchange(server, b"CONNECT other:80 HTTP/1.1\r\nHost: other\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("path", [b"/v1/models/half", b"/v1/models/half/metadata", b"/healthz", b"/none"])
+def test_an_answer_to_head_has_no_body(server, path):
+    answer = exchange(server, b"HEAD %s HTTP/1.1\r\nHost: h\r\n\r\n" % path + LAST)
+    first, _, rest = answer.partition(b"\r\n\r\n")
+    assert first.startswith(b"HTTP/1.1 ")
+    assert rest.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert rest.endswith(b"\r\n\r\nok\n")
+
+
+def test_clients_of_http_1_0(server):
+    one = b"GET /healthz HTTP/1.0\r\n%s\r\n"
+    assert b"Connection: close" in exchange(server, one % b"")
+    answer = exchange(server, one % b"Connection: keep-alive\r\n" + one % b"")
+    assert answer.count(b"HTTP/1.1 200 OK") == 2
+    assert answer.count(b"Connection: keep-alive") == 1
+
+
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(server):
     with socket.create_connection(("127.0.0.1", server.rest_port), 10) as client:
         client.sendall(b"POST /v1/models/half:predict HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999\r\n\r\n")

@@ -145,7 +145,8 @@ def test_health(server):
             check(kinds[0](service="other"), timeout=10)
 
 
-def test_reflection_lists_services_and_gives_their_files(server):
+@pytest.mark.parametrize("package", ["grpc.reflection.v1alpha", "grpc.reflection.v1"])
+def test_reflection_lists_services_and_gives_their_files(server, package):
     from google.protobuf import descriptor_pb2
 
     kinds = [message(f"grpc.reflection.v1alpha.ServerReflection{side}") for side in ("Request", "Response")]
@@ -156,7 +157,7 @@ def test_reflection_lists_services_and_gives_their_files(server):
     ]
     with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
         info = channel.stream_stream(
-            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+            f"/{package}.ServerReflection/ServerReflectionInfo",
             request_serializer=kinds[0].SerializeToString,
             response_deserializer=kinds[1].FromString,
         )

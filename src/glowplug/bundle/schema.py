@@ -131,6 +131,7 @@ def _dump_signature(signature: Signature) -> dict[str, Any]:
         "outputs": _dump_ports(signature.outputs),
         "weights": list(signature.weights),
         "targets": list(signature.targets),
+        **({"method": signature.method} if signature.method else {}),
     }
 
 

@@ -53,7 +53,7 @@ MAX_RANK = 254  # TensorFlow's own limit
 MAX_OUTPUT_INDEX = 2**31 - 1
 
 _MANIFEST = frozenset(Manifest.__dataclass_fields__) - {"variables"}
-_SIGNATURE = frozenset(Signature.__dataclass_fields__)
+_SIGNATURE = frozenset(Signature.__dataclass_fields__) - {"method"}
 _PORT = frozenset({"name", "dtype", "shape", "tensor"})
 _TENSOR = frozenset(StoredTensor.__dataclass_fields__)
 _VARIABLE = frozenset(StoredVariable.__dataclass_fields__)
@@ -228,12 +228,13 @@ def _parse_ports(value: Any, where: str) -> dict[str, Port]:
 
 
 def _parse_signature(value: Any, where: str, tensors: Sequence[StoredTensor]) -> Signature:
-    one = record(value, where, _SIGNATURE)
+    one = record(value, where, _SIGNATURE, optional="method")
     return Signature(
         inputs=_parse_ports(one["inputs"], f"{where}.inputs"),
         outputs=_parse_ports(one["outputs"], f"{where}.outputs"),
         weights=_parse_weights(one["weights"], where, tensors),
         targets=_parse_nodes(one["targets"], f"{where}.targets"),
+        method=text(one["method"], f"{where}.method") if "method" in one else "",
     )
 
 

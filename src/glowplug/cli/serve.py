@@ -46,6 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1.0,
         help="how often folders are looked at (1; 0 is once)",
     )
+    add(
+        "--config-poll-seconds",
+        "--model_config_file_poll_wait_seconds",
+        metavar="S",
+        type=float,
+        help="how often the file of models is looked at (as folders are; 0 is once)",
+    )
+    add("--cors", "--rest_api_enable_cors_support", **_SWITCH, help="let pages of any origin call REST")  # type: ignore[arg-type]
     add("--timeout-ms", "--rest_api_timeout_in_ms", metavar="MS", type=count, default=30000, help="a request's time")
     add("--max-queue", metavar="N", type=count, default=1000, help="requests that may wait for a version (1000)")
     add("--max-request-bytes", metavar="N", type=count, default=1 << 26, help="largest REST body (64 MiB)")
@@ -82,16 +90,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 # Flags of TensorFlow Serving about things that this server does by itself or has no use for: taken, and noted.
 _IGNORED = (
     "allow_version_labels_for_unavailable_models",
+    "enable_grpc_healthcheck_service",
     "enable_model_warmup",
+    "enable_profiler",
+    "enable_serialization_as_tensor_content",
+    "enable_signature_method_name_check",
     "flush_filesystem_caches",
     "grpc_channel_arguments",
     "grpc_max_threads",
     "load_retry_interval_micros",
     "max_num_load_retries",
     "num_load_threads",
+    "num_request_iterations_for_warmup",
+    "num_tflite_interpreters_per_pool",
+    "num_tflite_pools",
     "num_unload_threads",
     "per_process_gpu_memory_fraction",
+    "prefer_tflite_model",
+    "remove_unused_fields_from_bundle_metagraph",
     "rest_api_num_threads",
+    "skip_initialize_tpu",
+    "xla_cpu_compilation_enabled",
+    "xla_gpu_compilation_enabled",
 )
 
 _SWITCH = {
@@ -183,6 +203,8 @@ def read_settings(args: argparse.Namespace) -> Settings:
         limits=Limits(args.max_request_bytes, args.max_tensor_bytes),
         timeout_s=args.timeout_ms / 1000,
         poll_seconds=args.poll_seconds,
+        config_poll_seconds=args.poll_seconds if args.config_poll_seconds is None else args.config_poll_seconds,
+        cors=args.cors,
         drain_seconds=args.drain_seconds,
         metrics_path=_metrics_path(args.monitoring_config_file),
         pack=not args.no_pack,

@@ -57,6 +57,7 @@ class NativeSignature:
     inputs: Mapping[str, Port]
     outputs: Mapping[str, Port]
     targets: tuple[str, ...]
+    method: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def _isolate(source: SavedModel) -> tuple[GraphEditor, dict[str, NativeSignature
 def _moved_signature(source: SavedModel, name: str, moved: Mapping[str, str]) -> NativeSignature:
     declared = source.signatures[name]
     outputs = {key: replace(port, tensor=moved.get(port.tensor, port.tensor)) for key, port in declared.outputs.items()}
-    return NativeSignature(declared.inputs, outputs, ())
+    return NativeSignature(declared.inputs, outputs, (), declared.method)
 
 
 def _targets(graph: GraphEditor, calls: set[str], effects: Mapping[str, set[str]]) -> tuple[str, ...]:

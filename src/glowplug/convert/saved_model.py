@@ -27,6 +27,7 @@ from .editor import canonical
 
 _INITIALIZER = "__saved_model_init_op"
 _INTERNAL = frozenset({_INITIALIZER, "__saved_model_train_op"})
+_MAX_METHOD_CHARS = 200
 _FIRST_REF_TYPE = 100  # DT_FLOAT_REF and the like are the plain type plus 100
 
 
@@ -36,6 +37,7 @@ class SourceSignature:
 
     inputs: Mapping[str, Port]
     outputs: Mapping[str, Port]
+    method: str = ""
 
 
 class SavedModel:
@@ -55,7 +57,9 @@ class SavedModel:
         self.meta_graph: Any = meta_graph_pb2.MetaGraphDef.FromString(serialized)
         placeholders = {node.name: node for node in self.meta_graph.graph_def.node if node.op == "Placeholder"}
         self.signatures = {
-            name: SourceSignature(_ports(declared.inputs, placeholders), _ports(declared.outputs, {}))
+            name: SourceSignature(
+                _ports(declared.inputs, placeholders), _ports(declared.outputs, {}), _method(declared.method_name)
+            )
             for name, declared in sorted(self.meta_graph.signature_def.items())
             if name not in _INTERNAL
         }
@@ -136,6 +140,11 @@ class SavedModel:
             node.name = f"glowplug_read/{self._added}"
         self._session.graph.extend(graph_pb2.GraphDef(node=nodes).SerializeToString(), links)
         return [node.name for node in nodes]
+
+
+def _method(name: str) -> str:
+    """Return a method's name if a manifest can keep it."""
+    return name if name.isprintable() and len(name) <= _MAX_METHOD_CHARS else ""
 
 
 def _ports(declared: Any, placeholders: Mapping[str, Any]) -> dict[str, Port]:

@@ -57,6 +57,7 @@ def write_native(
                 outputs=_ports(signature.outputs),
                 weights=_needed(model, [p.tensor for p in signature.outputs.values()] + [*signature.targets], places),
                 targets=signature.targets,
+                method=signature.method,
             )
             for name, signature in model.signatures.items()
         }
@@ -84,7 +85,7 @@ def write_savedmodel(
     op_libraries: Sequence[str],
 ) -> None:
     """Write a `savedmodel` bundle: the SavedModel as it is."""
-    declared = {name: Signature(_ports(s.inputs), _ports(s.outputs)) for name, s in signatures.items()}
+    declared = {name: Signature(_ports(s.inputs), _ports(s.outputs), method=s.method) for name, s in signatures.items()}
     with BundleWriter(directory) as writer:
         writer.copy_tree(layout.SAVED_MODEL, source.directory)
         _add_warmup(writer, requests, declared)

@@ -24,6 +24,7 @@
     │   ├── ProfileDamagedError
     │   └── NewerSchemaError
     ├── RequestError ............. 5  a request that a server refuses
+    │   └── NotReadyError
     ├── StorageError ............. 4
     ├── StandbyError ............. 5  the warm fork server
     └── RuntimeFailure ........... 5  TensorFlow's C library
@@ -188,6 +189,13 @@ class RequestError(GlowplugError):
     def __init__(self, what: str, *, seen: object = None, remedy: str = "", code: str = "INVALID_ARGUMENT") -> None:
         self.code = code
         super().__init__(what, seen=seen, remedy=remedy)
+
+
+class NotReadyError(RequestError):
+    """A request for a version that is still being loaded."""
+
+    def __init__(self, what: str, *, seen: object = None, remedy: str = "try again") -> None:
+        super().__init__(what, seen=seen, remedy=remedy, code="UNAVAILABLE")
 
 
 class StorageError(GlowplugError):

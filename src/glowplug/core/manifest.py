@@ -42,13 +42,14 @@ class Signature:
     """One way to call the model.
 
     `weights` are indices into the manifest's tensor table: what must be fed with each call. `targets` are nodes that
-    run for their side effects.
+    run for their side effects. `method` is what the source says that the signature is for; it may say nothing.
     """
 
     inputs: Mapping[str, Port]
     outputs: Mapping[str, Port]
     weights: tuple[int, ...] = ()
     targets: tuple[str, ...] = ()
+    method: str = ""
 
     def __str__(self) -> str:
         def side(ports: Mapping[str, Port]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from glowplug.core.errors import RequestError
+from glowplug.core.errors import NotReadyError, RequestError
 
 from .calls import Target
 from .group import Group
@@ -53,7 +53,7 @@ class Catalog:
                     return found
         wanted = f"Latest({target.name})" if number is None else f"Specific({target.name}, {number})"
         if model is not None and self._coming(model, number):
-            raise RequestError(f"Servable not ready yet: {wanted}", remedy="try again", code="UNAVAILABLE")
+            raise NotReadyError(f"Servable not ready yet: {wanted}")
         raise RequestError(f"Servable not found for request: {wanted}", code="NOT_FOUND")
 
     @staticmethod

@@ -27,13 +27,15 @@ from .metrics import Metrics
 from .packing import Packer
 from .processes import Processes
 from .recording import Recorder
-from .rest.http import Connection, HttpSettings
+from .rest.cors import with_cors
+from .rest.http import Connection, Handler, HttpSettings
 from .rest.routes import Pages, Routes, error_body
 from .service import Service
 from .settings import Settings
 from .worker_spec import WorkerSpec
 
 _USAGE = 2
+_BACKLOG = 1024
 
 
 def run(channel: socket.socket, settings: Settings) -> int:
@@ -63,7 +65,7 @@ async def _main(channel: socket.socket, settings: Settings) -> None:
     packer = Packer(settings.pack_cache, processes.run) if settings.pack else None
     manager = Manager(catalog, _manager_settings(settings), processes, metrics.observer, packer, log)
     recorder = Recorder(settings.record_warmup) if settings.record_warmup else None
-    service = Service(catalog, metrics, recorder)
+    service = Service(catalog, metrics, recorder, manager.wait_for_change)
     draining = stop.is_set
 
     def is_ready() -> bool:
@@ -71,8 +73,9 @@ async def _main(channel: socket.socket, settings: Settings) -> None:
 
     pages = _pages(settings, metrics, processes, catalog, is_ready)
     routes = Routes(service, metrics, log, settings.limits, settings.timeout_s, pages)
+    handler = with_cors(routes) if settings.cors else routes
     manager.configure(settings.models)  # first, so that workers load while the ports are opened
-    async with _rest(settings, routes), _grpc(settings, service, manager, metrics, log, is_ready):
+    async with _rest(settings, handler, log), _grpc(settings, service, manager, metrics, log, is_ready):
         log.event("listening", rest=settings.rest_port, grpc=settings.grpc_port, host=settings.host)
         watching = asyncio.ensure_future(manager.run())
         announcing = asyncio.ensure_future(_announce(settings, catalog, manager))
@@ -80,6 +83,8 @@ async def _main(channel: socket.socket, settings: Settings) -> None:
         gc.freeze()
         await stop.wait()
         log.event("draining")
+        service.stop_waiting()
+        manager.tell_waiters()
         for task in (watching, announcing):
             task.cancel()
     await manager.drain()
@@ -99,7 +104,14 @@ def _manager_settings(settings: Settings) -> ManagerSettings:
     batches, rows = settings.batching.max_enqueued_batches, settings.batching.max_batch_size
     max_queue = min(settings.max_queue, batches * rows) if batches else settings.max_queue
     group = GroupSettings(settings.instances, settings.batching, max_queue)
-    return ManagerSettings(group, template, settings.poll_seconds, settings.config_file, settings.record_warmup)
+    return ManagerSettings(
+        group,
+        template,
+        settings.poll_seconds,
+        settings.config_file,
+        settings.record_warmup,
+        settings.config_poll_seconds,
+    )
 
 
 def _pages(settings: Settings, metrics: Metrics, processes: Processes, catalog: Catalog, is_ready: Any) -> Pages:
@@ -123,7 +135,7 @@ def _pages(settings: Settings, metrics: Metrics, processes: Processes, catalog: 
 
 
 @contextlib.asynccontextmanager
-async def _rest(settings: Settings, routes: Routes) -> AsyncIterator[None]:
+async def _rest(settings: Settings, routes: Handler, log: Log) -> AsyncIterator[None]:
     """Listen for REST for the length of the block; afterwards finish the requests that are here."""
     loop = asyncio.get_running_loop()
     connections: set[Connection] = set()
@@ -132,15 +144,17 @@ async def _rest(settings: Settings, routes: Routes) -> AsyncIterator[None]:
     if settings.rest_port:
         try:
             server = await loop.create_server(
-                lambda: Connection(routes, bounds, connections), settings.host, settings.rest_port, backlog=1024
+                lambda: Connection(routes, bounds, connections), settings.host, settings.rest_port, backlog=_BACKLOG
             )
         except OSError as error:
             raise _cannot_listen(settings.host, settings.rest_port, error) from error
         servers.append(server)
     if settings.rest_socket:
-        _remove_stale_socket(settings.rest_socket)
+        _take_socket(settings.rest_socket, log)
         servers.append(
-            await loop.create_unix_server(lambda: Connection(routes, bounds, connections), settings.rest_socket)
+            await loop.create_unix_server(
+                lambda: Connection(routes, bounds, connections), settings.rest_socket, backlog=_BACKLOG
+            )
         )
     try:
         yield
@@ -172,13 +186,13 @@ async def _grpc(
     servers = []
     if settings.grpc_port:
         try:
-            server = await loop.create_server(rpc.connection, settings.host, settings.grpc_port, backlog=1024)
+            server = await loop.create_server(rpc.connection, settings.host, settings.grpc_port, backlog=_BACKLOG)
         except OSError as error:
             raise _cannot_listen(settings.host, settings.grpc_port, error) from error
         servers.append(server)
     if settings.grpc_socket:
-        _remove_stale_socket(settings.grpc_socket)
-        servers.append(await loop.create_unix_server(rpc.connection, settings.grpc_socket))
+        _take_socket(settings.grpc_socket, log)
+        servers.append(await loop.create_unix_server(rpc.connection, settings.grpc_socket, backlog=_BACKLOG))
     try:
         yield
     finally:
@@ -200,17 +214,17 @@ async def _announce(settings: Settings, catalog: Catalog, manager: Manager) -> N
         os.write(1, f"{text}\n".encode())
 
 
-def _remove_stale_socket(path: str) -> None:
-    """Remove the socket that a server left behind; one that still answers is not ours to take."""
+def _take_socket(path: str, log: Log) -> None:
+    """Make room for our socket: the name belongs to the server that came last, as with TensorFlow Serving.
+
+    A server that still listens behind it keeps the connections that it has and gets no new ones.
+    """
     if not Path(path).is_socket():
         return
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(path)
-        except OSError:
-            Path(path).unlink(missing_ok=True)
-            return
-    raise UsageError("another server listens on this socket", seen=path)
+    with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+        probe.connect(path)
+        log.event("socket_taken_over", path=path)
+    Path(path).unlink(missing_ok=True)
 
 
 def _cannot_listen(host: str, port: int, error: Exception) -> UsageError:

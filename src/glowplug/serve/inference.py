@@ -25,7 +25,9 @@ _INPUT, _CLASSES, _SCORES, _OUTPUTS = "inputs", "classes", "scores", "outputs"
 
 
 def method_name(signature: Signature) -> str:
-    """Return TensorFlow Serving's name for what a signature does."""
+    """Return what the model says that a signature does, or, where it says nothing, what it can do."""
+    if signature.method:
+        return signature.method
     for method in ("classify", "regress"):
         if _problem(method, signature) is None:
             return f"tensorflow/serving/{method}"

@@ -51,7 +51,7 @@ def read_signature_name(document: dict[str, Any]) -> str:
     """Return the `signature_name` of a request, empty where there is none."""
     name = document.get("signature_name", "")
     if not isinstance(name, str):
-        raise RequestError("'signature_name' key must be a string value", seen=json_type(name))
+        raise RequestError(f"Not formatted correctly ({json_type(name)}). 'signature_name' key must be a string value.")
     return name
 
 

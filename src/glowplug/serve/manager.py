@@ -35,6 +35,7 @@ class ManagerSettings:
     poll_seconds: float = 1.0
     config_file: Path | None = None
     recorded: Path | None = None
+    config_poll_seconds: float = 1.0
 
 
 class Manager:
@@ -52,7 +53,7 @@ class Manager:
         self.catalog, self._settings, self._spawner = catalog, settings, spawner
         self._observe, self._packer, self._log = observe, packer, log
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: dict[asyncio.Future[None], None] = {}
         self._config_stamp: tuple[int, int] | None = None
         self._loading = asyncio.Lock()  # one version at a time loads, so that loading costs at most one group's worth
 
@@ -87,23 +88,33 @@ class Manager:
     async def wait_for_change(self) -> None:
         """Wait until a version has changed its state."""
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiting)
-        await waiting
+        self._waiters[waiting] = None
+        try:
+            await waiting
+        finally:
+            self._waiters.pop(waiting, None)
 
-    def _tell_waiters(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiting in waiters:
+    def tell_waiters(self) -> None:
+        """Wake whoever waits for a change."""
+        for waiting in self._waiters:
             if not waiting.done():
                 waiting.set_result(None)
 
+    def starting(self) -> bool:
+        """Say whether a version is on its way into a model that has none yet."""
+        return any(
+            version.state in (State.START, State.LOADING)
+            for model in self.catalog.models.values()
+            if not model.available()
+            for version in model.versions.values()
+        )
+
     async def run(self) -> None:
         """Watch base paths and the configuration file until cancelled."""
-        while True:
-            self._reload_config()
-            self.reconcile()
-            if self._settings.poll_seconds <= 0:  # look once, as TensorFlow Serving does
-                return
-            await asyncio.sleep(self._settings.poll_seconds)
+        await asyncio.gather(
+            _repeat(self._reload_config, self._settings.config_poll_seconds),
+            _repeat(self.reconcile, self._settings.poll_seconds),
+        )
 
     def _reload_config(self) -> None:
         path = self._settings.config_file
@@ -169,7 +180,7 @@ class Manager:
             return
         version.state, version.ready_after_s = State.AVAILABLE, time.monotonic() - version.began
         self._log.event("available", model=version.model, version=version.number, **version.describe())
-        self._tell_waiters()
+        self.tell_waiters()
         self.reconcile()
         if version.source.kind == "saved_model" and self._packer is not None and not version.packed:
             await self._swap_for_packed(model, version)
@@ -244,7 +255,7 @@ class Manager:
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._tell_waiters()
+        self.tell_waiters()
         if not task.cancelled() and (error := task.exception()) is not None:
             self._log.event("defect", error=f"{type(error).__name__}: {error}")
 
@@ -252,6 +263,14 @@ class Manager:
     def _public(text: str, path: Path) -> str:
         """Return a message without the path that the operator gave: clients see it in the status."""
         return text.replace(str(path.resolve()), path.name).replace(str(path), path.name)
+
+
+async def _repeat(look: Callable[[], None], seconds: float) -> None:
+    """Look once, and again every so many seconds unless that is 0, as with TensorFlow Serving."""
+    look()
+    while seconds > 0:
+        await asyncio.sleep(seconds)
+        look()
 
 
 def _engine_of(path: Path) -> str:

@@ -43,7 +43,8 @@ class PlainModel(SavedModelCalls):
             if name in _INTERNAL:
                 continue
             try:
-                found[name] = Signature(_ports(declared.inputs, placeholders), _ports(declared.outputs, {}))
+                ports = (_ports(declared.inputs, placeholders), _ports(declared.outputs, {}))
+                found[name] = Signature(*ports, method=declared.method_name)
             except UnsupportedModelError as error:
                 notes.append(f"signature {name!r} is not served: {error}")
         if not found:

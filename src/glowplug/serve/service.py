@@ -5,11 +5,13 @@ Inputs are arrays and messages, outputs too; bodies and wire forms belong to `re
 
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from glowplug.core.dtypes import BY_NAME
-from glowplug.core.errors import RequestError
+from glowplug.core.errors import NotReadyError, RequestError
 
 from . import inference
 from .calls import Arrays, Target, check_inputs, choose_outputs, find_signature
@@ -22,12 +24,47 @@ from .recording import Recorder
 from .statuses import CODES
 from .versions import Version
 
+_MAX_WAITING = 1000  # calls that may wait for a version to be loaded
+
+Waiting = Callable[[], Awaitable[None]]
+T = TypeVar("T")
+
 
 class Service:
     """The operations of the API over the catalogue of models."""
 
-    def __init__(self, catalog: Catalog, metrics: Metrics, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self, catalog: Catalog, metrics: Metrics, recorder: Recorder | None = None, wait: Waiting | None = None
+    ) -> None:
         self.catalog, self._metrics, self._recorder = catalog, metrics, recorder
+        self._wait, self._waiting = wait, 0
+
+    async def when_ready(self, call: Callable[[], Awaitable[T]], timeout_s: float) -> T:
+        """Make a call again each time a version changed, for as long as the one that it wants is being loaded.
+
+        A client of TensorFlow Serving finds the port closed until the models are there. Here it is open before, so
+        that the state can be asked; whoever took that for ready waits, and does not fail.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        self._waiting += 1
+        try:
+            while self._wait is not None and self._waiting <= _MAX_WAITING:
+                try:
+                    await asyncio.wait_for(self._wait(), deadline - loop.time())
+                except asyncio.TimeoutError:
+                    break
+                try:
+                    return await call()
+                except NotReadyError:
+                    continue
+            return await call()
+        finally:
+            self._waiting -= 1
+
+    def stop_waiting(self) -> None:
+        """Let calls for versions that are still being loaded fail from now on."""
+        self._wait = None
 
     async def predict(
         self, target: Target, signature: str, inputs: Arrays, wanted: list[str], timeout_s: float

@@ -27,6 +27,8 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     timeout_s: float = 30.0
     poll_seconds: float = 1.0
+    config_poll_seconds: float = 1.0
+    cors: bool = False
     drain_seconds: float = 30.0
     metrics_path: str = ""
     pack: bool = True

@@ -31,4 +31,5 @@ def parse_text(text: str, name: str, where: str) -> Any:
     try:
         return text_format.Parse(text, serving(name)(), descriptor_pool=pool())
     except text_format.ParseError as error:
-        raise UsageError(f"the configuration is no {name}", seen=f"{where}: {error}") from error
+        text = f"Error parsing text-format tensorflow.serving.{name}"  # the words that TensorFlow Serving's logs have
+        raise UsageError(text, seen=f"{where}: {error}") from error

@@ -53,7 +53,7 @@ def signatures_to_json(signatures: Mapping[str, Signature]) -> dict[str, Any]:
     def side(ports: Mapping[str, Port]) -> list[Any]:
         return [[name, port.spec.dtype, port.spec.shape, port.tensor] for name, port in ports.items()]
 
-    return {name: [side(one.inputs), side(one.outputs)] for name, one in signatures.items()}
+    return {name: [side(one.inputs), side(one.outputs), one.method] for name, one in signatures.items()}
 
 
 def signatures_from_json(document: Mapping[str, Any]) -> dict[str, Signature]:
@@ -65,4 +65,7 @@ def signatures_from_json(document: Mapping[str, Any]) -> dict[str, Signature]:
             for name, dtype, shape, tensor in ports
         }
 
-    return {name: Signature(side(inputs), side(outputs)) for name, (inputs, outputs) in document.items()}
+    return {
+        name: Signature(side(inputs), side(outputs), method=method)
+        for name, (inputs, outputs, method) in document.items()
+    }

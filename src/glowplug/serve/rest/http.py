@@ -18,6 +18,7 @@ from glowplug.core.errors import RequestError
 
 _MAX_HEADER_BYTES = 1 << 16
 _MAX_PIPELINED = 16
+_OFFER = frozenset({b"connection", b"upgrade", b"http2-settings", b"expect"})  # not said again when declined
 _GZIP_FROM_BYTES = 1 << 12
 _GZIP_LEVEL = 1
 _REASONS = {status.value: status.phrase for status in HTTPStatus} | {499: "Client Closed Request"}
@@ -32,6 +33,7 @@ class Request:
     headers: dict[bytes, bytes]
     body: bytes
     local: bool  # came over loopback or a unix socket
+    old: bool = False  # HTTP/1.0, whose clients want to be told that a connection is kept
 
 
 @dataclass(slots=True)
@@ -97,18 +99,40 @@ class Connection(asyncio.Protocol):
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        if self._broken:
-            return
+        while data and not self._broken:
+            data = self._feed(data)
+
+    def _feed(self, data: bytes) -> bytes:
+        """Have data parsed; return what has to be parsed anew."""
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._refuse(400, "upgrades are not supported")
+        except httptools.HttpParserUpgrade as error:
+            return self._without_offer(data[error.args[0] :])
         except (httptools.HttpParserError, _TooLargeError) as error:
             cause = error if isinstance(error, _TooLargeError) else error.__context__
             if isinstance(cause, _TooLargeError):
                 self._refuse(cause.status, str(cause))
             else:
                 self._refuse(400, "malformed HTTP request")
+        return b""
+
+    def _without_offer(self, rest: bytes) -> bytes:
+        """Return a request without the other protocol that it offers, and what follows it.
+
+        A server may go on as if there were no offer (RFC 9110, 7.8). Some clients offer HTTP/2 with each request.
+        """
+        if self._parser.get_method() == b"CONNECT":
+            self._refuse(400, "this server is no proxy")
+            return b""
+        head = b"%s %s HTTP/%s\r\n" % (self._parser.get_method(), self._url, self._parser.get_http_version().encode())
+        for name, value in self._headers.items():
+            if name not in _OFFER:
+                head += b"%s: %s\r\n" % (name, value)
+        if b"close" in self._headers.get(b"connection", b"").lower():
+            head += b"connection: close\r\n"
+        self._parser = httptools.HttpRequestParser(self)
+        self._reset()
+        return head + b"\r\n" + rest
 
     # httptools calls these
 
@@ -138,10 +162,13 @@ class Connection(asyncio.Protocol):
         self._body.append(data)
 
     def on_message_complete(self) -> None:
+        if self._parser.should_upgrade():
+            return  # without its body: `_without_offer` has it parsed again
         path = self._url.partition(b"?")[0].decode("ascii", "replace")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         request = Request(self._parser.get_method().decode(), path, self._headers, body, self._local)
         keep = self._parser.should_keep_alive()
+        request.old = self._parser.get_http_version() == "1.0"
         self._reset()
         self._waiting.append((request, keep))
         if self._timer is not None:
@@ -165,7 +192,10 @@ class Connection(asyncio.Protocol):
                 request, keep = self._waiting.popleft()
                 response = await self._answer(request)
                 keep = keep and not self._draining
-                self._write(response, keep=keep, accepts_gzip=b"gzip" in request.headers.get(b"accept-encoding", b""))
+                if keep and request.old:
+                    response.headers["Connection"] = "keep-alive"
+                accepts_gzip = b"gzip" in request.headers.get(b"accept-encoding", b"")
+                self._write(response, keep=keep, accepts_gzip=accepts_gzip, with_body=request.method != "HEAD")
                 if not keep:
                     self._close()
                     return
@@ -186,7 +216,7 @@ class Connection(asyncio.Protocol):
                 return Response(400, self._settings.error_body(str(error)))
         return await self._handler(request)
 
-    def _write(self, response: Response, *, keep: bool, accepts_gzip: bool) -> None:
+    def _write(self, response: Response, *, keep: bool, accepts_gzip: bool, with_body: bool = True) -> None:
         if self._transport is None or self._broken:
             return
         body, extra = response.body, ""
@@ -201,7 +231,7 @@ class Connection(asyncio.Protocol):
             f"HTTP/1.1 {response.status} {_REASONS.get(response.status, 'Unknown')}\r\n"
             f"Content-Type: {response.content_type}\r\nContent-Length: {len(body)}\r\n{extra}\r\n"
         )
-        self._transport.write(head.encode() + body)
+        self._transport.write(head.encode() + body if with_body else head.encode())
 
     def _refuse(self, status: int, text: str) -> None:
         """Answer what cannot be parsed and close: where the next request begins is unknown."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
-from glowplug.core.errors import GlowplugError, RequestError
+from glowplug.core.errors import GlowplugError, NotReadyError, RequestError
 from glowplug.serve import inference
 from glowplug.serve.calls import Target, find_signature
 from glowplug.serve.examples import read_json
@@ -59,7 +59,11 @@ class Routes:
                 model, method = unquote(found["name"]), found["method"]
                 if request.method != "POST":
                     raise _malformed(request)
-                body = await getattr(self, f"_{method}")(_target(found, model), request.body)
+                call, target = getattr(self, f"_{method}"), _target(found, model)
+                try:
+                    body = await call(target, request.body)
+                except NotReadyError:
+                    body = await self._service.when_ready(lambda: call(target, request.body), self._timeout_s)
             elif request.method == "GET" and (found := _LOOK.fullmatch(request.path)):
                 if found["name"] is None:
                     raise RequestError("Missing model name in request.")

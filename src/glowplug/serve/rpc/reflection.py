@@ -20,6 +20,7 @@ _SERVICES = (
     "tensorflow.serving.PredictionService",
 )
 _PACKAGE = "grpc.reflection.v1alpha"
+_NEW_PACKAGE = "grpc.reflection.v1"  # the same messages under another name, which newer tools ask for first
 
 
 def methods() -> Methods:
@@ -37,7 +38,8 @@ def methods() -> Methods:
             _answer(asked, reply)
             await call.send(reply.SerializeToString())
 
-    return {f"/{_PACKAGE}.ServerReflection/ServerReflectionInfo": Method(streaming=info)}
+    method = Method(streaming=info)
+    return {f"/{package}.ServerReflection/ServerReflectionInfo": method for package in (_PACKAGE, _NEW_PACKAGE)}
 
 
 def _answer(asked: Any, reply: Any) -> None:

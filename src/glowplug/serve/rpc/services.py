@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from glowplug.core.errors import GlowplugError, RequestError
+from glowplug.core.errors import GlowplugError, NotReadyError, RequestError
 from glowplug.serve.array_types import dtype_name
 from glowplug.serve.limits import Limits
 from glowplug.serve.log import Log
@@ -70,7 +71,11 @@ class Services:
             code, message = "OK", None
             try:
                 message = _parse(parse, data)
-                reply = await operation(message, timeout, call.peer)
+                try:
+                    reply = await operation(message, timeout, call.peer)
+                except NotReadyError:
+                    again = functools.partial(operation, message, timeout, call.peer)
+                    reply = await self._service.when_ready(again, timeout)
                 return bytes(reply.SerializeToString())
             except asyncio.CancelledError:
                 code = call.outcome
@@ -146,10 +151,28 @@ class Services:
             raise RequestError(
                 "the configuration can be changed only over loopback or the unix socket", code="PERMISSION_DENIED"
             )
+        if request.config.WhichOneof("config") != "model_config_list":
+            raise RequestError("only a model_config_list can be loaded", seen=request.config.WhichOneof("config"))
+        known = set(self._manager.catalog.models)
         self._manager.configure(from_message(request.config))
+        await self._started(set(self._manager.catalog.models) - known, timeout_s)
         response = serving("ReloadConfigResponse")()
         response.status.SetInParent()
         return response
+
+    async def _started(self, names: set[str], timeout_s: float) -> None:
+        """Wait until every model answers or cannot; raises where one of these new ones cannot."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while self._manager.starting():
+            try:
+                await asyncio.wait_for(self._manager.wait_for_change(), deadline - loop.time())
+            except asyncio.TimeoutError:
+                raise RequestError("the models are still being loaded", code="DEADLINE_EXCEEDED") from None
+        for name, model in self._manager.catalog.models.items():
+            failed = [version.error for version in model.versions.values() if version.error]
+            if name in names and failed and not model.available():
+                raise RequestError(f"model {name!r} cannot be loaded", seen=failed[-1], code="UNKNOWN")
 
 
 def _parse(parse: Callable[[bytes], Any], data: bytes) -> Any:

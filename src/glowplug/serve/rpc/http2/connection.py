@@ -66,6 +66,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self.peer = ""
         self._streams: dict[int, Stream] = {}
         self._last = 0
+        self._skipped = range(0)  # numbers that the newest gap closed without a stream
         self._receivable = frames.MAX_WINDOW
         self._pending: list[bytes] = []
         self._missing = len(frames.PREFACE)
@@ -175,6 +176,8 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self._receivable -= size
         if self._receivable < _HALF_WINDOW:
             self._receivable = self._give_room(0, self._receivable)
+        if flags & frames.PADDED:
+            start, stop = frames.without_padding(flags, data, start, stop)
         stream = self._streams.get(number)
         if stream is None:
             self._check_not_idle(number)
@@ -187,8 +190,6 @@ class Connection(asyncio.Protocol, Generic[Head]):
         stream.receivable -= size
         if stream.receivable < _HALF_WINDOW and not last:
             stream.receivable = self._give_room(number, stream.receivable)
-        if flags & frames.PADDED:
-            start, stop = frames.without_padding(flags, data, start, stop)
         if last:
             stream.received_all = True
         elif start == stop:
@@ -236,6 +237,8 @@ class Connection(asyncio.Protocol, Generic[Head]):
         if number <= self._last or not number & 1:
             self._take_trailers(flags, number, block)
             return
+        if number != self._last + 2:
+            self._skipped = range(self._last + 1 | 1, number, 2)
         self._last = number
         head = self._headers.request(block)
         if number > self._final:
@@ -252,13 +255,15 @@ class Connection(asyncio.Protocol, Generic[Head]):
     def _take_trailers(self, flags: int, number: int, block: bytes) -> None:
         if not number & 1:
             raise BrokenConnectionError(Code.PROTOCOL_ERROR, "a stream number that is not a client's")
-        self._headers.trailers(block)
         stream = self._streams.get(number)
-        if stream is None and number in self._ignored:
+        if stream is None and number in self._skipped:
+            raise BrokenConnectionError(Code.PROTOCOL_ERROR, "a stream number below one that was opened")
+        if number not in self._ignored if stream is None else stream.received_all:
+            raise BrokenConnectionError(Code.STREAM_CLOSED, "HEADERS on a closed stream")
+        self._headers.trailers(block)
+        if stream is None:
             self._count_noise()
             return
-        if stream is None or stream.received_all:
-            raise BrokenConnectionError(Code.STREAM_CLOSED, "HEADERS on a closed stream")
         if not flags & frames.END_STREAM:
             raise BrokenStreamError(Code.PROTOCOL_ERROR, "trailers that do not end the stream")
         stream.received_all = True

@@ -128,13 +128,18 @@ class Sender:
         stream.outgoing.extend(memoryview(piece) for piece in pieces if piece)
         stream.trailers = trailers
         self._waiting[stream.number] = stream
-        self._advance(stream)
+        self._send(stream)
         if self._waiting:
             self._watch()
 
     def forget(self, stream: Stream) -> None:
         """Drop what a stream still had to send."""
         self._waiting.pop(stream.number, None)
+
+    def _send(self, stream: Stream) -> None:
+        """Send all that may be sent: a peer whose windows are large enough says nothing more that we could wait for."""
+        while self._advance(stream) and stream.number in self._waiting:
+            pass
 
     def _advance(self, stream: Stream) -> bool:
         """Send what the stream may send in one turn; say whether anything was sent."""
@@ -202,8 +207,7 @@ class Sender:
         if stream.window > MAX_WINDOW:
             raise BrokenStreamError(Code.FLOW_CONTROL_ERROR, "the window is too large")
         if stream.number in self._waiting:
-            while self._advance(stream) and stream.number in self._waiting:
-                pass
+            self._send(stream)
 
     def first_window_changed(self, value: int, streams: list[Stream]) -> None:
         """Move the window of every stream by as much as the setting moved."""

@@ -1,0 +1,29 @@
+"""Cross-origin requests, answered as TensorFlow Serving does under `--rest_api_enable_cors_support`."""
+
+from __future__ import annotations
+
+from .http import Handler, Request, Response
+
+_API = "/v1/"
+_HEADERS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "POST, GET",
+    "Access-Control-Allow-Headers": "Content-Type",
+}
+
+
+def with_cors(handler: Handler) -> Handler:
+    """Return a handler whose answers a page of any origin may read, and that answers a browser's question first."""
+
+    async def answer(request: Request) -> Response:
+        if not request.path.lower().startswith(_API):
+            return await handler(request)
+        if request.method == "OPTIONS":
+            asked = request.headers.get(b"origin", b"").startswith((b"http://", b"https://"))
+            response = Response(200 if asked else 400, b"")
+        else:
+            response = await handler(request)
+        response.headers.update(_HEADERS)
+        return response
+
+    return answer
