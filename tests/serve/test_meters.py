@@ -32,6 +32,15 @@ def test_a_histogram(values):
     assert page(ours) == page(theirs)
 
 
+def test_a_name_that_stays_as_it_is():
+    counter = meters.Counter(":tensorflow:serving:request_count", "Requests.", ("status",), plain=True)
+    counter.of("OK").add(2)
+    assert page(counter)[1:] == [
+        "# TYPE :tensorflow:serving:request_count untyped",
+        ':tensorflow:serving:request_count{status="OK"} 2.0',
+    ]
+
+
 def test_a_counter():
     ours = meters.Counter("requests", "Requests.", ("model", "code"))
     theirs = prometheus_client.Counter("requests", "Requests.", ("model", "code"), registry=None)

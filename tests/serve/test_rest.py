@@ -78,7 +78,8 @@ def test_health_readiness_and_metrics(server):
     status, page, _ = server.request("GET", "/monitoring/prometheus/metrics")
     assert status == 200
     text = page.decode()
-    assert 'tensorflow_serving_request_total{method="predict",model_name="half",status="OK"}' in text
+    assert ':tensorflow:serving:request_count{model_name="half",status="OK"} ' in text
+    assert ':tensorflow:serving:request_latency_count{API="predict",entrypoint="REST",model_name="half"} ' in text
     assert 'glowplug_serve_version_state{model_name="half",version="1"} 30.0' in text
     pss = next(line for line in text.splitlines() if line.startswith("glowplug_serve_pss_bytes{"))
     assert float(pss.split()[-1]) > 1e6

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, UntypedMetricFamily
 
 Labels = tuple[str, ...]
 
@@ -46,11 +46,12 @@ class Spread:
 
 
 class Counter:
-    """Counts by labels, as prometheus_client collects them."""
+    """Counts by labels, as prometheus_client collects them. A `plain` name gets no `_total` behind it."""
 
-    def __init__(self, name: str, text: str, labels: Labels) -> None:
+    def __init__(self, name: str, text: str, labels: Labels, *, plain: bool = False) -> None:
         self._described, self._found = (name, text), dict[Labels, Count]()
         self._labels = labels
+        self._family = UntypedMetricFamily if plain else CounterMetricFamily
 
     def of(self, *labels: str) -> Count:
         """Return the count with these labels; keep it, where it is needed often."""
@@ -58,7 +59,7 @@ class Counter:
 
     def collect(self) -> Iterator[Any]:
         """Return what there is to write."""
-        family = CounterMetricFamily(*self._described, labels=self._labels)
+        family = self._family(*self._described, labels=self._labels)
         for labels, count in self._found.items():
             family.add_metric(labels, count.value)
         yield family

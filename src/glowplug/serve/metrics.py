@@ -12,6 +12,7 @@ from .versions import State, Version
 
 DEFAULT_PATH = "/monitoring/prometheus/metrics"
 _LATENCY = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+_MICROSECONDS = tuple(10 * 1.8**power for power in range(33))  # TensorFlow Serving's buckets
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -25,15 +26,13 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         by_model = ("model_name", "version")
         self._requests = Counter(
-            "tensorflow_serving_request",
-            "Requests by model, method and outcome.",
-            ("model_name", "method", "status"),
+            ":tensorflow:serving:request_count", "Requests by outcome.", ("model_name", "status"), plain=True
         )
         self._latency = Histogram(
-            "tensorflow_serving_request_latency_seconds",
-            "Time from the request's last byte to the answer.",
-            ("model_name", "protocol"),
-            _LATENCY,
+            ":tensorflow:serving:request_latency",
+            "Microseconds from the last byte of a request to its good answer.",
+            ("model_name", "API", "entrypoint"),
+            _MICROSECONDS,
         )
         self.answers = Counter("glowplug_serve_answers", "Answers by version.", by_model)
         self.rows = Histogram("glowplug_serve_batch_rows", "Rows of a batch.", by_model, _ROWS)
@@ -58,10 +57,11 @@ class Metrics:
             known, protocol, method, code
         )
         counter.add()
-        latency.add(seconds)
+        if code == "OK":
+            latency.add(seconds * 1e6)
 
     def _request_meter(self, model: str, protocol: str, method: str, code: str) -> tuple[Count, Spread]:
-        found = self._requests.of(model, method, code), self._latency.of(model, protocol)
+        found = self._requests.of(model, code), self._latency.of(model, method, protocol)
         self._request_meters[model, protocol, method, code] = found
         return found
 

@@ -89,7 +89,7 @@ class Services:
             finally:
                 seconds = time.perf_counter() - began
                 model = message.model_spec.name if message is not None and hasattr(message, "model_spec") else ""
-                self._metrics.request("gRPC", name, model, code, seconds)
+                self._metrics.request("GRPC", name, model, code, seconds)
                 if self._log.access:
                     self._log.request("gRPC", name, code, seconds, _request_id(call), model=model)
 
