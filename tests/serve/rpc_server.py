@@ -102,8 +102,17 @@ class EchoServer:
     async def open_connections(self) -> int:
         return len(self.rpc._connections)
 
+    def wait_until_idle(self) -> None:
+        """Wait until no connection is left."""
+        self.run(_until_empty(self.rpc._connections))
+
     async def held_bytes(self) -> int:
         return self.rpc._bounds.held_bytes
+
+
+async def _until_empty(connections: set[Any]) -> None:
+    while connections:
+        await asyncio.sleep(0.01)
 
 
 def message(data: bytes) -> bytes:
