@@ -48,7 +48,7 @@ def test_every_file_runs_once_and_all_outcomes_are_told(tmp_path):
     assert one.startswith("one passed: 1 passed in ")
     assert rest.startswith("rest passed: 2 passed in ")
     assert two.startswith("two FAILED (1): 1 failed in ")
-    assert "E       assert not 'this is shown'" in output
+    assert "def test_it(): assert not 'this is shown'" in output
     assert output.count("[100%]") == 6  # as progress, and in the whole output
 
 
