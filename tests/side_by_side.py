@@ -23,14 +23,16 @@ PARTS = {
     "others": ["tests"],
 }
 _POLL_SECONDS = 0.5
-_PATIENCE_SECONDS = 60.0  # for fixtures to stop what they started
+_SHOW_SECONDS = 30.0
+_PATIENCE_SECONDS = 60.0
 
 
 class Part:
     """One pytest process."""
 
     def __init__(self, name: str, arguments: list[str], log: Path) -> None:
-        self.name, self._log, self._shown = name, log, 0
+        self.name, self._log = name, log
+        self._shown, self._shown_at = 0, time.monotonic()
         with log.open("w") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "pytest", *arguments],
@@ -44,10 +46,14 @@ class Part:
         return self._process.poll() is not None
 
     def show_progress(self) -> None:
-        lines = self._log.read_text(errors="replace").split("\n")[:-1]
-        for line in lines[self._shown :]:
-            if line.endswith("%]"):
-                print(f"{self.name:>8} {line}", flush=True)
+        """Show the rows of tests that are done since the last time, and from time to time one that is not."""
+        *lines, last = self._log.read_text(errors="replace").split("\n")
+        rows = [line for line in lines[self._shown :] if line.endswith("%]")]
+        if not rows and last and time.monotonic() > self._shown_at + _SHOW_SECONDS:
+            rows = [last]
+        for row in rows:
+            print(f"{self.name:>8} {row}", flush=True)
+            self._shown_at = time.monotonic()
         self._shown = len(lines)
 
     def show(self) -> None:
@@ -57,10 +63,11 @@ class Part:
         if not self.has_ended():
             self._process.send_signal(signal.SIGINT)
 
-    def wait(self, seconds: float) -> None:
+    def wait(self) -> None:
+        """Let it clean up after an interrupt."""
         try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
+            self._process.wait(_PATIENCE_SECONDS)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):  # whoever interrupts twice means it
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
@@ -94,7 +101,7 @@ def run(parts: dict[str, list[str]], arguments: list[str], at_once: int, logs: P
         for part in running:
             part.interrupt()
         for part in running:
-            part.wait(_PATIENCE_SECONDS)
+            part.wait()
             part.show()
     outcomes = [part.outcome() for part in ended]
     print("\n".join(line for _, line in outcomes))
