@@ -53,10 +53,6 @@ class Lingering(asyncio.Protocol):
         self._timer.cancel()
         self._check()
 
-    def abort(self) -> None:
-        """End at once."""
-        self._transport.abort()
-
     def _check(self) -> None:
         now, unsent = self._loop.time(), self._transport.get_write_buffer_size()
         if self._seen != (self._received, unsent):
