@@ -40,14 +40,11 @@ install: $(READY)
 demo: install
 	@$(BIN)/glowplug demo
 
-# The tests of `train` patch Keras and depend on what a process did before: they have a process of their own.
 test: install
-	$(BIN)/python -m pytest -m 'not slow' --ignore=tests/train
-	$(BIN)/python -m pytest -m 'not slow' tests/train
+	$(BIN)/python tests/side_by_side.py -m 'not slow'
 
 test-all: install
-	$(BIN)/python -m pytest --ignore=tests/train
-	$(BIN)/python -m pytest tests/train
+	$(BIN)/python tests/side_by_side.py
 
 # atheris changes the bytecode of what it watches, and has wheels for few interpreters: an environment of its own.
 fuzz: install

@@ -30,12 +30,15 @@ HEAD = [
 
 
 class EchoServer:
-    """`/test/Echo`, `Zeros` (as many as asked for), `Wait` (for seconds), `Fail` (with a text), `Chat` (streams)."""
+    """`/test/Echo`, `Zeros` (as many as asked for), `Wait` (for seconds, or to be let go), `Fail` (with a text), and
+    `Chat` (streams).
+    """
 
     def __init__(self, limits: Limits | None = None, unix: str = "") -> None:
         self.loop = uvloop.new_event_loop()
         self.log = io.StringIO()
         self.waiting, self.cancelled = threading.Semaphore(0), threading.Semaphore(0)
+        self.let_go = asyncio.Event()
         self.peers: list[str] = []
         self._limits, self._unix = limits or Limits(), unix
         self._thread = threading.Thread(target=self.loop.run_forever)
@@ -86,7 +89,9 @@ class EchoServer:
     async def _wait(self, data: bytes, call: Any) -> bytes:
         self.waiting.release()
         try:
-            await asyncio.sleep(float(data or b"3600"))
+            await asyncio.wait_for(self.let_go.wait(), float(data or b"3600"))
+        except asyncio.TimeoutError:
+            pass
         except asyncio.CancelledError:
             self.cancelled.release()
             raise
@@ -102,8 +107,17 @@ class EchoServer:
     async def open_connections(self) -> int:
         return len(self.rpc._connections)
 
+    def wait_until_idle(self) -> None:
+        """Wait until no connection is left."""
+        self.run(_until_empty(self.rpc._connections))
+
     async def held_bytes(self) -> int:
         return self.rpc._bounds.held_bytes
+
+
+async def _until_empty(connections: set[Any]) -> None:
+    while connections:
+        await asyncio.sleep(0.01)
 
 
 def message(data: bytes) -> bytes:

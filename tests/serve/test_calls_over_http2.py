@@ -250,7 +250,7 @@ def test_drain_finishes_calls_and_refuses_new_ones():
 
 def test_drain_says_the_last_stream_a_round_trip_later():
     with EchoServer() as server, Frames(server) as client:
-        client.call(1, b"0.3", "/test/Wait")
+        client.call(1, b"", "/test/Wait")
         assert server.waiting.acquire(timeout=20)
         with futures.ThreadPoolExecutor(1) as pool:
             stopping = pool.submit(server.run, server._stop())
@@ -261,6 +261,7 @@ def test_drain_says_the_last_stream_a_round_trip_later():
             client.call(5, b"too late")
             assert client.wait_for(frames.DATA, 3)[3] == message(b"in time")
             assert client.wait_for(frames.GOAWAY)[3] == b"\0\0\0\3" + bytes(4)
+            server.loop.call_soon_threadsafe(server.let_go.set)
             assert client.wait_for(frames.DATA, 1)[3] == message(b"waited")
             assert client.wait_for(frames.HEADERS, 1)
             assert client.read() is None

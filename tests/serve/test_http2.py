@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import struct
 
 import grpc
@@ -240,8 +239,7 @@ def test_an_early_refusal_ignores_what_still_comes(server):
 )
 def test_what_ends_the_connection(server, code, data):
     with Frames(server) as client:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # closed before it took everything
-            client.send(data)
+        client.send(data)
         assert client.goaway() == code
     still_answers(server)
 
@@ -282,6 +280,12 @@ def test_what_ends_a_stream(server, code, data):
         client.send(frame(frames.PING, 0, 0, b"12345678"))
         assert client.wait_for(frames.PING)[1] == frames.ACK
     still_answers(server)
+
+
+def test_a_client_that_sends_on_learns_why_the_connection_ends(server):
+    with Frames(server) as client:
+        client.send(frame(frames.PING, 0, 1, bytes(8)) + frame(frames.DATA, 0, 1, bytes(16384)) * 3000)
+        assert client.goaway() == Code.PROTOCOL_ERROR
 
 
 @pytest.mark.parametrize(
@@ -337,11 +341,8 @@ def test_any_frames(server, parts, whole):
 
 def test_nothing_is_left_behind(server):
     still_answers(server)
-    for _ in range(200):
-        if not server.run(server.open_connections()):
-            break
+    server.wait_until_idle()
     assert server.run(server.held_bytes()) == 0
-    assert server.run(server.open_connections()) == 0
     assert "defect" not in server.log.getvalue()
 
 

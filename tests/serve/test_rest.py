@@ -173,6 +173,12 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(server):
         assert client.recv(1) == b""
 
 
+def test_a_body_that_is_too_large_is_refused_also_when_it_is_sent(server):
+    status, body, _ = server.request("POST", PREDICT, bytes(100_000_000))
+    assert status == 413
+    assert "--max-request-bytes" in json.loads(body)["error"]
+
+
 @pytest.mark.parametrize("data", [b"\x00\x01\x02\r\n\r\n", b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\n\r\n"])
 def test_what_is_not_http_is_refused(server, data):
     with socket.create_connection(("127.0.0.1", server.rest_port), 10) as client:

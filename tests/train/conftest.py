@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -52,3 +53,4 @@ def switched_off() -> Any:
 
         keras.config.set_dtype_policy("float32")
         keras.backend.clear_session()
+        gc.freeze()  # it collects, which takes seconds once TensorFlow has kept a million objects: those stay anyway

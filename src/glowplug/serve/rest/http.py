@@ -15,6 +15,7 @@ from http import HTTPStatus
 import httptools
 
 from glowplug.core.errors import RequestError
+from glowplug.serve.lingering import Lingering
 
 _MAX_HEADER_BYTES = 1 << 16
 _MAX_PIPELINED = 16
@@ -69,14 +70,19 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._lingering: Lingering | None = None
         self._local = False
-        self._draining = self._broken = False
+        self._refusal: Response | None = None  # what to say behind the answers to the requests that wait
+        self._draining = False
+        self._deaf = False  # what is received means nothing any more
+        self._broken = False  # nothing can be written any more
         self._reset()
 
     def _reset(self) -> None:
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
         self._header_bytes = 0
+        self._unreported_bytes = 0
         self._body: list[bytes] = []
         self._body_bytes = 0
 
@@ -91,7 +97,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._open.discard(self)
-        self._broken = True
+        self._deaf = self._broken = True
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -99,13 +105,18 @@ class Connection(asyncio.Protocol):
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        while data and not self._broken:
+        while data and not self._deaf:
             data = self._feed(data)
 
     def _feed(self, data: bytes) -> bytes:
         """Have data parsed; return what has to be parsed anew."""
+        headers, seen = self._headers, self._header_bytes + self._body_bytes
         try:
             self._parser.feed_data(data)
+            if self._headers is headers and self._header_bytes + self._body_bytes == seen:
+                self._count_unreported(len(data))
+            else:
+                self._unreported_bytes = 0
         except httptools.HttpParserUpgrade as error:
             return self._without_offer(data[error.args[0] :])
         except (httptools.HttpParserError, _TooLargeError) as error:
@@ -169,6 +180,7 @@ class Connection(asyncio.Protocol):
         request = Request(self._parser.get_method().decode(), path, self._headers, body, self._local)
         keep = self._parser.should_keep_alive()
         request.old = self._parser.get_http_version() == "1.0"
+        self._deaf = not keep
         self._reset()
         self._waiting.append((request, keep))
         if self._timer is not None:
@@ -184,6 +196,12 @@ class Connection(asyncio.Protocol):
         if self._header_bytes > _MAX_HEADER_BYTES:
             raise _TooLargeError(431, "the headers are too large")
 
+    def _count_unreported(self, size: int) -> None:
+        """The parser keeps a header until it is whole, however long it is."""
+        self._unreported_bytes += size
+        if self._unreported_bytes > _MAX_HEADER_BYTES:
+            raise _TooLargeError(431, "the headers are too large")
+
     # answering
 
     async def _answer_all(self) -> None:
@@ -197,10 +215,12 @@ class Connection(asyncio.Protocol):
                 accepts_gzip = b"gzip" in request.headers.get(b"accept-encoding", b"")
                 self._write(response, keep=keep, accepts_gzip=accepts_gzip, with_body=request.method != "HEAD")
                 if not keep:
-                    self._close()
-                    return
-                if self._transport is not None and not self._transport.is_reading():
+                    self._linger()
+                elif self._transport is not None and not self._transport.is_reading():
                     self._transport.resume_reading()
+            if self._refusal is not None:
+                self._write(self._refusal, keep=False, accepts_gzip=False)
+                self._linger()
         except Exception:  # a defect: whoever waits must not wait for an answer that will not come
             self._close()
             raise
@@ -235,25 +255,39 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, status: int, text: str) -> None:
         """Answer what cannot be parsed and close: where the next request begins is unknown."""
-        self._write(Response(status, self._settings.error_body(text)), keep=False, accepts_gzip=False)
-        self._broken = True
-        self._close()
+        if self._deaf:  # it came behind the last request
+            return
+        self._deaf = True
+        self._reset()
+        self._refusal = Response(status, self._settings.error_body(text))
+        if self._task is None:
+            self._task = self._loop.create_task(self._answer_all())
 
     def _rest(self) -> None:
         """Wait for the next request, or for the rest of one, but not for ever."""
+        if self._broken:
+            return
         if self._draining:
             self._close()
-        elif not self._broken:
+        else:
             self._timer = self._loop.call_later(self._settings.idle_seconds, self._close)
 
     def _close(self) -> None:
         if self._transport is not None:
             self._transport.close()
 
+    def _linger(self) -> None:
+        """Close behind an answer that the client may still have to find: what it goes on to send is dropped."""
+        if self._transport is not None and not self._broken:
+            self._deaf = self._broken = True
+            self._lingering = Lingering(self._transport, self.connection_lost, hurry=self._draining)
+
     def drain(self) -> None:
         """Close after the requests that are already here."""
         self._draining = True
-        if self._task is None:
+        if self._lingering is not None:
+            self._lingering.hurry()
+        elif self._task is None:
             self._close()
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from glowplug.serve.lingering import Lingering
+
 from . import frames
 from .frames import BrokenConnectionError, BrokenStreamError, Code
 from .headers import MAX_BLOCK_BYTES, MAX_LIST_BYTES, Fields, HeaderReader
@@ -27,7 +29,6 @@ _MAX_IGNORED = 256
 # those that come with answered calls.
 _MAX_NOISE, _NOISE_SECONDS, _EARNED_BY_ANSWER = 10_000, 10.0, 8
 _PREFACE_SECONDS = 10.0
-_CLOSE_SECONDS = 5.0
 _DRAIN_SECONDS = 1.0
 _DRAIN_PING = b"draining"
 _HELLO = frames.settings(
@@ -80,6 +81,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self._draining = False
         self._final = frames.MAX_STREAM_NUMBER  # streams above it are not taken any more
         self._timer: asyncio.TimerHandle | None = None
+        self._lingering: Lingering | None = None
 
     # asyncio calls these
 
@@ -94,13 +96,8 @@ class Connection(asyncio.Protocol, Generic[Head]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
-        self._closing = True
-        self._cancel_timer()
-        self.sender.detach()
         self._transport = None
-        streams, self._streams = self._streams, {}
-        for stream in streams.values():
-            stream.cancel()
+        self._end_streams()
 
     def pause_writing(self) -> None:
         self.sender.pause()
@@ -405,19 +402,32 @@ class Connection(asyncio.Protocol, Generic[Head]):
 
     def _close(self, code: Code, text: str) -> None:
         """Say why, and close once that is out."""
-        if self._transport is None or self._closing:
-            return
+        if self._transport is not None and not self._closing:
+            self.sender.write(frames.goaway(self._last, code, text))
+            self._linger()
+
+    def _linger(self) -> None:
+        """Close behind what was written: what the peer goes on to send is dropped."""
+        assert self._transport is not None
+        self._end_streams()
+        self._lingering = Lingering(self._transport, self.connection_lost, hurry=self._draining)
+
+    def _end_streams(self) -> None:
+        """Nothing can be answered any more."""
         self._closing = True
-        self.sender.write(frames.goaway(self._last, code, text))
-        self._transport.close()
         self._cancel_timer()
-        self._timer = self._loop.call_later(_CLOSE_SECONDS, self._transport.abort)
+        self.sender.detach()
+        streams, self._streams = self._streams, {}
+        for stream in streams.values():
+            stream.cancel()
 
     def drain(self) -> None:
         """Take no more streams, and close after those that are here.
 
         A client that opens a stream while we say so must not lose it, so the last number is said a round trip later.
         """
+        if self._lingering is not None:
+            self._lingering.hurry()
         if self._draining or self._closing or self._transport is None:
             return
         self._draining = True
@@ -440,10 +450,8 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self._close_when_idle()
 
     def _close_when_idle(self) -> None:
-        if self._final != frames.MAX_STREAM_NUMBER and not self._streams and self._transport is not None:
-            self._closing = True
-            self._transport.close()
-            self._timer = self._loop.call_later(_CLOSE_SECONDS, self._transport.abort)
+        if self._final != frames.MAX_STREAM_NUMBER and not self._streams and not self._closing:
+            self._linger()
 
     def abort(self) -> None:
         """End at once."""
