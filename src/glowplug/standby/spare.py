@@ -111,7 +111,8 @@ class Reserve:
         if not self._ready and self._connection is not None:
             poll = select.poll()
             poll.register(self._connection.fileno(), select.POLLIN)
-            self._ready = bool(poll.poll(0)) and wire.receive(self._connection)[0] is not None
+            with contextlib.suppress(OSError):  # it was killed at this moment
+                self._ready = bool(poll.poll(0)) and wire.receive(self._connection)[0] is not None
         return self._ready
 
     def take(self, client: wire.Socket, body: int, descriptors: Sequence[int]) -> int | None:
