@@ -12,17 +12,17 @@ import pytest
 from glowplug.cli import cache
 from glowplug.core.errors import StorageError, UsageError
 from glowplug.train.trace import entry
+from glowplug.train.trace.entry_store import DirectoryStore
 from glowplug.train.trace.key import from_texts
-from glowplug.train.trace.shelf import DirectoryShelf
 
 
 @pytest.fixture
 def folder(tmp_path):
-    shelf = DirectoryShelf(tmp_path / "cache")
+    store = DirectoryStore(tmp_path / "cache")
     for number, because in enumerate([[], ["model: model.rate 0.25 -> 0.5"]]):
         key = from_texts({"model": {"model.rate": str(number)}})
         info = {"label": f"step {number}", "function": "train", "inputs": ["float32[8]"], "because": because}
-        shelf.write(key.digest, entry.encode(key, {**info, "nodes": 7, "captures": 2}, {}, {"f": b"x" * 100}))
+        store.write(key.digest, entry.encode(key, {**info, "nodes": 7, "captures": 2}, {}, {"f": b"x" * 100}))
     (tmp_path / "cache" / ("f" * 64 + ".trace")).write_bytes(b"garbage")
     (tmp_path / "cache" / ("f" * 64 + ".trace")).chmod(0o600)
     return tmp_path / "cache"

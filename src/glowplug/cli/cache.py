@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glowplug.train.trace.entry import Header
-    from glowplug.train.trace.shelf import DirectoryShelf, Item
+    from glowplug.train.trace.entry_store import DirectoryStore, Item
 
 NAME = "cache"
 HELP = "look into the trace cache, explain it, or make it smaller"
@@ -37,31 +37,31 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from glowplug.core.errors import UsageError
-    from glowplug.train.trace.shelf import DirectoryShelf, default_directory
+    from glowplug.train.trace.entry_store import DirectoryStore, default_directory
 
     directory = Path(args.cache_dir) if args.cache_dir else default_directory()
     if not directory.exists():
         _print(args, {"directory": str(directory), "entries": []}, f"{directory}: no trace cache yet")
         return 0
-    shelf = DirectoryShelf(directory, create=False)
+    store = DirectoryStore(directory, create=False)
     if args.action == "ls":
-        return _list(args, shelf)
+        return _list(args, store)
     if args.action == "explain":
-        return _explain(args, shelf)
+        return _explain(args, store)
     if args.action == "prune" and args.max_bytes is None and args.older_than is None:
         raise UsageError("prune needs to know what to keep", remedy="pass --max-bytes N or --older-than DAYS")
-    return _remove(args, shelf)
+    return _remove(args, store)
 
 
-def _list(args: argparse.Namespace, shelf: DirectoryShelf) -> int:
+def _list(args: argparse.Namespace, store: DirectoryStore) -> int:
     from glowplug.core.clock import human_bytes
-    from glowplug.train.trace.cabinet import headers
+    from glowplug.train.trace.entries import headers
 
-    found = headers(shelf)
+    found = headers(store)
     total = sum(item.size for item, _ in found)
     rows = [_row(*each) for each in found]
-    document = {"directory": str(shelf.path), "bytes": total, "entries": rows}
-    lines = [f"{shelf.path}: {len(found)} traces, {human_bytes(total)}"]
+    document = {"directory": str(store.path), "bytes": total, "entries": rows}
+    lines = [f"{store.path}: {len(found)} traces, {human_bytes(total)}"]
     for row in rows:
         used = _ago(row["used_s"])
         inputs = ", ".join(row["inputs"])
@@ -70,13 +70,13 @@ def _list(args: argparse.Namespace, shelf: DirectoryShelf) -> int:
     return 0
 
 
-def _explain(args: argparse.Namespace, shelf: DirectoryShelf) -> int:
+def _explain(args: argparse.Namespace, store: DirectoryStore) -> int:
     from glowplug.core.errors import UsageError
-    from glowplug.train.trace.cabinet import headers
+    from glowplug.train.trace.entries import headers
 
-    found = [each for each in headers(shelf) if each[0].name.startswith(args.entry or "")]
+    found = [each for each in headers(store) if each[0].name.startswith(args.entry or "")]
     if not found:
-        raise UsageError("no such trace", seen=args.entry or shelf.path, remedy="glowplug cache ls shows all")
+        raise UsageError("no such trace", seen=args.entry or store.path, remedy="glowplug cache ls shows all")
     if args.entry and len(found) > 1:
         raise UsageError("more than one trace begins so", seen=args.entry, remedy="give more of its name")
     item, header = max(found, key=lambda each: each[1].created_s)
@@ -94,17 +94,17 @@ def _explain(args: argparse.Namespace, shelf: DirectoryShelf) -> int:
     return 0
 
 
-def _remove(args: argparse.Namespace, shelf: DirectoryShelf) -> int:
+def _remove(args: argparse.Namespace, store: DirectoryStore) -> int:
     from glowplug.core.clock import human_bytes
-    from glowplug.train.trace.shelf import prune
+    from glowplug.train.trace.entry_store import prune
 
     limit = 0 if args.action == "clear" else args.max_bytes
     age = None if args.older_than is None else args.older_than * _DAY_S
-    removed = prune(shelf, max_bytes=limit, older_than_s=age)
-    shelf.sweep()
+    removed = prune(store, max_bytes=limit, older_than_s=age)
+    store.sweep()
     size = sum(item.size for item in removed)
-    document = {"directory": str(shelf.path), "removed": [item.name for item in removed], "bytes": size}
-    _print(args, document, f"{shelf.path}: removed {len(removed)} traces, {human_bytes(size)}")
+    document = {"directory": str(store.path), "removed": [item.name for item in removed], "bytes": size}
+    _print(args, document, f"{store.path}: removed {len(removed)} traces, {human_bytes(size)}")
     return 0
 
 

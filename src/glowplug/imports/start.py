@@ -90,7 +90,7 @@ def _enable_trace_cache(ledger: Ledger) -> None:
     began = perf_counter_ns()
     try:
         switch = import_module("glowplug.train.switch")  # by name: training is a layer above this one
-        if switch.current_session() is not None:
+        if switch.current_caching() is not None:
             return
         switch.enable()
     except Exception as error:  # this is the program's import statement, which must not fail for our reasons

@@ -14,7 +14,7 @@ from functools import cache, wraps
 from types import CodeType
 from typing import Any
 
-from .session import Session
+from .caching import Caching
 from .step import ModelStep
 from .trace.cached import CachedFunction
 
@@ -55,24 +55,24 @@ def _digest(code: CodeType) -> str:
 class Patch:
     """Replaces the two methods, and puts them back."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, caching: Caching) -> None:
         from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
         self._owner = TensorFlowTrainer
         self._stock = {name: getattr(TensorFlowTrainer, name) for name in KNOWN_SOURCES}
-        self._session = session
+        self._caching = caching
 
     def apply(self) -> None:
         """Replace the methods."""
-        session, stock = self._session, self._stock
+        caching, stock = self._caching, self._stock
 
         @wraps(stock["_make_function"])  # `help(keras.Model)` shows what it always did
         def _make_function(self: Any, step_function: Any) -> Any:
-            return make_function(session, stock["_make_function"], self, step_function)
+            return make_function(caching, stock["_make_function"], self, step_function)
 
         @wraps(stock["make_predict_function"])
         def make_predict_function(self: Any, force: bool = False) -> Any:
-            return make_predict(session, stock["make_predict_function"], self, force)
+            return make_predict(caching, stock["make_predict_function"], self, force)
 
         self._owner._make_function = _make_function
         self._owner.make_predict_function = make_predict_function
@@ -83,25 +83,25 @@ class Patch:
             setattr(self._owner, name, method)
 
 
-def make_function(session: Session, stock: Callable[..., Any], model: Any, step_function: Any) -> Any:
+def make_function(caching: Caching, stock: Callable[..., Any], model: Any, step_function: Any) -> Any:
     """Return what `fit` and `evaluate` call with an iterator, and `train_on_batch` with a generator."""
     stock_function = stock(model, step_function)
     role = _ROLES.get(getattr(step_function, "__name__", ""))
     reason = why_stock(model) or ("" if role else "its step is not a method of the model")
     if reason:
-        session.notes.warn(f"the steps of {type(model).__name__} run as in stock Keras: {reason}")
+        caching.notes.warn(f"the steps of {type(model).__name__} run as in stock Keras: {reason}")
         return stock_function
     assert role is not None
     cells = dict(zip(stock_function.__code__.co_freevars, stock_function.__closure__, strict=True))
     on_iterator = cells["multi_step_on_iterator"].cell_contents
     on_data = cells["one_step_on_data"].cell_contents.__wrapped__
-    cached_iterator = CachedFunction(on_iterator, ModelStep(model, role, "on an iterator"), session)
-    cached_data = model._autoconvert_optionals(CachedFunction(on_data, ModelStep(model, role, "on data"), session))
+    cached_iterator = CachedFunction(on_iterator, ModelStep(model, role, "on an iterator"), caching)
+    cached_data = model._autoconvert_optionals(CachedFunction(on_data, ModelStep(model, role, "on data"), caching))
 
     def function(iterator: Any) -> Any:
         import tensorflow as tf
 
-        if not session.active or model.steps_per_execution != 1 or model.run_eagerly:
+        if not caching.active or model.steps_per_execution != 1 or model.run_eagerly:
             return stock_function(iterator)
         if isinstance(iterator, tf.data.Iterator):
             return cached_iterator(iterator).get_value()
@@ -112,16 +112,16 @@ def make_function(session: Session, stock: Callable[..., Any], model: Any, step_
     return function
 
 
-def make_predict(session: Session, stock: Callable[..., Any], model: Any, force: bool) -> Any:
+def make_predict(caching: Caching, stock: Callable[..., Any], model: Any, force: bool) -> Any:
     """Set what `predict` and `predict_on_batch` call with a list of one batch."""
     if model.predict_function is not None and not force:
         return model.predict_function
     result = stock(model, force)
     reason = why_stock(model)
     if reason:
-        session.notes.warn(f"{type(model).__name__}.predict runs as in stock Keras: {reason}")
+        caching.notes.warn(f"{type(model).__name__}.predict runs as in stock Keras: {reason}")
         return result
-    model.predict_function = CachedFunction(model.predict_function, ModelStep(model, "predict", "on data"), session)
+    model.predict_function = CachedFunction(model.predict_function, ModelStep(model, "predict", "on data"), caching)
     return result
 
 

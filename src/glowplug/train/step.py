@@ -7,7 +7,7 @@ from typing import Any
 from .build import build_for
 from .fingerprint.walker import Walker
 from .trace import signature
-from .trace.signature import Call
+from .trace.signature import Arguments
 
 # What a step reaches only if its code is the user's own.
 _POSTPONED = {
@@ -26,24 +26,24 @@ class ModelStep:
         self.kind = f"{role} {form}"
         self.label = f"the {role} step of {type(model).__name__}"
 
-    def build(self, call: Call) -> None:
+    def build(self, arguments: Arguments) -> None:
         """Create the variables that the step would create."""
-        build_for(self._model, self._role, self._data(call))
+        build_for(self._model, self._role, self._data(arguments))
 
-    def walk(self, call: Call) -> Walker:
+    def walk(self, arguments: Arguments) -> Walker:
         """Walk the model and the arguments."""
         walker = Walker((self._model, _POSTPONED[self._role]))
         walker.stream.enter("function")
         walker.stream.leaf("step", "step", self.kind)
         walker.stream.leaf("jit_compile", "jit", str(self._model.jit_compile))
-        signature.visit_inputs(walker, call)
+        signature.visit_inputs(walker, arguments)
         walker.stream.enter("model")
         walker.visit(self._model, "model")
         walker.finish()
         return walker
 
-    def _data(self, call: Call) -> Any:
-        (argument,) = call.args
+    def _data(self, arguments: Arguments) -> Any:
+        (argument,) = arguments.args
         if self.kind.endswith("iterator"):
             return argument.element_spec
         return argument[0] if self._role == "predict" else argument

@@ -12,7 +12,7 @@ from .fingerprint.errors import NoKeyError
 from .fingerprint.walker import Walker
 from .trace import signature
 from .trace.cached import CachedFunction
-from .trace.signature import Call
+from .trace.signature import Arguments
 
 
 def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -30,7 +30,7 @@ def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 class StoredFunction:
-    """A `tf.function` that uses whatever session is on when it is called. Other attributes are the
+    """A `tf.function` that uses whatever caching is on when it is called. Other attributes are the
     function's.
     """
 
@@ -38,18 +38,18 @@ class StoredFunction:
         self._stock = stock
         self._root = root
         self._cached: CachedFunction | None = None
-        self._session: Any = None
+        self._caching: Any = None
         self._bound: weakref.WeakKeyDictionary[Any, StoredFunction] = weakref.WeakKeyDictionary()
         functools.update_wrapper(self, getattr(stock, "python_function", root), updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function."""
-        session = switch.current_session()
-        if session is None:
+        caching = switch.current_caching()
+        if caching is None:
             return self._stock(*args, **kwargs)
-        if self._cached is None or self._session is not session:
-            self._cached = CachedFunction(self._stock, _FunctionSubject(self._root), session)
-            self._session = session
+        if self._cached is None or self._caching is not caching:
+            self._cached = CachedFunction(self._stock, _FunctionSubject(self._root), caching)
+            self._caching = caching
         return self._cached(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any) -> Any:
@@ -74,9 +74,9 @@ class _FunctionSubject:
         self.kind = f"function {name}"
         self.label = f"the function {name}"
 
-    def build(self, call: Call) -> None:
+    def build(self, arguments: Arguments) -> None:
         """Build the optimizer if it is plain for which variables: one model, one optimizer."""
-        walker = self._walked(call)
+        walker = self._walked(arguments)
         models = [each for each in walker.parts if _is_model(each)]
         compiled = [each.optimizer for each in models if getattr(each, "optimizer", None) is not None]
         optimizers = [each for each in walker.parts if _is_optimizer(each) and each not in compiled]
@@ -92,17 +92,17 @@ class _FunctionSubject:
         name = getattr(unbuilt[0], "name", type(unbuilt[0]).__name__)
         raise NoKeyError(f"{name} is not built; build it before the first call, or it creates variables inside")
 
-    def walk(self, call: Call) -> Walker:
+    def walk(self, arguments: Arguments) -> Walker:
         """Walk the function and the arguments."""
-        walker = self._walked(call)
+        walker = self._walked(arguments)
         walker.finish()
         return walker
 
-    def _walked(self, call: Call) -> Walker:
+    def _walked(self, arguments: Arguments) -> Walker:
         walker = Walker()
         walker.stream.enter("function")
         walker.stream.leaf("name", "name", self.kind)
-        signature.visit_inputs(walker, call)
+        signature.visit_inputs(walker, arguments)
         walker.stream.enter("code")
         walker.visit(self._root, "function")
         return walker

@@ -13,10 +13,10 @@ from pathlib import Path
 from glowplug.core.errors import StorageError
 
 from . import seam, xla
+from .caching import Caching
 from .notes import Notes
-from .session import Session
 from .skipping import LoadPatch
-from .trace.shelf import DirectoryShelf, MemoryShelf, Shelf, default_directory
+from .trace.entry_store import DirectoryStore, EntryStore, MemoryStore, default_directory
 
 MAX_BYTES = 4_000_000_000
 
@@ -24,7 +24,7 @@ MAX_BYTES = 4_000_000_000
 class _Current:
     """What is on at the moment."""
 
-    session: Session | None = None
+    caching: Caching | None = None
     patches: tuple[seam.Patch | LoadPatch, ...] = ()
 
 
@@ -40,18 +40,18 @@ def enable(
     disable()
     directory = default_directory() if cache_dir is None else Path(cache_dir)
     notes = Notes()
-    shelf: Shelf
+    store: EntryStore
     try:
-        shelf = DirectoryShelf(directory)
+        store = DirectoryStore(directory)
     except StorageError as error:
         notes.warn(f"traces are kept for this process alone: {error}")
-        shelf = MemoryShelf()
+        store = MemoryStore()
     else:
         with contextlib.suppress(OSError):  # a folder that can only be read still has traces to restore
             xla.enable_persistent_cache(directory)
     _import_quickly()
-    _Current.session = Session(shelf, verify=verify, max_bytes=max_bytes, notes=notes)
-    _patch_keras(_Current.session)
+    _Current.caching = Caching(store, verify=verify, max_bytes=max_bytes, notes=notes)
+    _patch_keras(_Current.caching)
 
 
 def prepare() -> None:
@@ -64,10 +64,10 @@ def prepare() -> None:
 
 def disable() -> None:
     """Undo `enable()`: later steps are traced as TensorFlow does. Nothing happens if it is not on."""
-    session, _Current.session = _Current.session, None
+    caching, _Current.caching = _Current.caching, None
     patches, _Current.patches = _Current.patches, ()
-    if session is not None:
-        session.active = False
+    if caching is not None:
+        caching.active = False
     for patch in patches:
         patch.revert()
     xla.disable_persistent_cache()
@@ -78,41 +78,41 @@ def enabled(
     cache_dir: str | os.PathLike[str] | None = None, *, verify: bool = False, max_bytes: int = MAX_BYTES
 ) -> Iterator[None]:
     """`enable()` for the length of a block; what was on before is on again after it."""
-    before = _Current.session, _Current.patches
+    before = _Current.caching, _Current.patches
     for patch in _Current.patches:
         patch.revert()
-    _Current.session, _Current.patches = None, ()
+    _Current.caching, _Current.patches = None, ()
     enable(cache_dir, verify=verify, max_bytes=max_bytes)
     try:
         yield
     finally:
         disable()
-        _Current.session, _Current.patches = before
+        _Current.caching, _Current.patches = before
         for patch in _Current.patches:
             patch.apply()
 
 
-def current_session() -> Session | None:
-    """Return the session that is on, if any."""
-    return _Current.session
+def current_caching() -> Caching | None:
+    """Return the caching that is on, if any."""
+    return _Current.caching
 
 
 def counts() -> dict[str, int]:
     """Return how many functions were `restored`, `traced`, `refused` and `stored` since `enable()`."""
-    return {} if _Current.session is None else dict(_Current.session.counts)
+    return {} if _Current.caching is None else dict(_Current.caching.counts)
 
 
-def _patch_keras(session: Session) -> None:
+def _patch_keras(caching: Caching) -> None:
     import keras
 
     if keras.backend.backend() != "tensorflow":
-        session.notes.warn(f"Keras uses {keras.backend.backend()}: its steps stay stock")
+        caching.notes.warn(f"Keras uses {keras.backend.backend()}: its steps stay stock")
         return
     unknown = seam.unknown_methods()
     if unknown:
-        session.notes.warn(f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps")
+        caching.notes.warn(f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps")
         return
-    _Current.patches = (seam.Patch(session), LoadPatch())
+    _Current.patches = (seam.Patch(caching), LoadPatch())
     for patch in _Current.patches:
         patch.apply()
 

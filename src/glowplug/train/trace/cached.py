@@ -23,10 +23,10 @@ from .entry import Entry
 from .key import Key, changes
 from .restore import DoesNotFitError, RestoredFunction, add_functions, capture_plan
 from .same import same_trace
-from .signature import Call
+from .signature import Arguments
 
 if TYPE_CHECKING:
-    from glowplug.train.session import Session
+    from glowplug.train.caching import Caching
 
 
 class Subject(Protocol):
@@ -35,10 +35,10 @@ class Subject(Protocol):
     label: str
     kind: str
 
-    def build(self, call: Call) -> None:
+    def build(self, arguments: Arguments) -> None:
         """Create every variable that the function would create; raise `NoKeyError` if that is impossible."""
 
-    def walk(self, call: Call) -> Walker:
+    def walk(self, arguments: Arguments) -> Walker:
         """Return a finished walk over everything the function reaches."""
 
 
@@ -54,65 +54,65 @@ class _Ready:
 class CachedFunction:
     """Called like the `tf.function` it stands for; other attributes are that function's."""
 
-    def __init__(self, function: Any, subject: Subject, session: Session) -> None:
+    def __init__(self, function: Any, subject: Subject, caching: Caching) -> None:
         self._function = function
         self._subject = subject
-        self._session = session
+        self._caching = caching
         self._ready: dict[Any, _Ready] = {}
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function: restored, traced before, or traced now."""
-        if not self._session.active or not _plain_eager():
+        if not self._caching.active or not _plain_eager():
             return self._function(*args, **kwargs)
-        call = signature.call_of(self._function, args, kwargs)
-        ready = self._ready.get(call.kind)
+        arguments = signature.arguments_of(self._function, args, kwargs)
+        ready = self._ready.get(arguments.kind)
         if ready is None:
             with self._lock:
-                return self._first(call)
-        return ready.run(call.tensors())
+                return self._first(arguments)
+        return ready.run(arguments.tensors())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
 
-    def _first(self, call: Call) -> Any:
-        layout = signature.layout_of(call)
+    def _first(self, arguments: Arguments) -> Any:
+        layout = signature.layout_of(arguments)
         for ready in self._ready.values():
-            if ready.layout == layout and signature.fits(call, ready.traced):
-                self._ready[call.kind] = ready
-                return ready.run(call.tensors())
+            if ready.layout == layout and signature.fits(arguments, ready.traced):
+                self._ready[arguments.kind] = ready
+                return ready.run(arguments.tensors())
         try:
-            self._subject.build(call)
-            return self._from_store(call, layout)
+            self._subject.build(arguments)
+            return self._from_store(arguments, layout)
         except NoKeyError as error:
-            self._session.refused(self._subject, error.reason)
-            return self._trace(call, layout)
+            self._caching.refused(self._subject, error.reason)
+            return self._trace(arguments, layout)
 
-    def _from_store(self, call: Call, layout: str) -> Any:
+    def _from_store(self, arguments: Arguments, layout: str) -> Any:
         with _never_fatal("its key cannot be made"):
-            walker = self._subject.walk(call)
-            key, entry = self._session.find(walker)
+            walker = self._subject.walk(arguments)
+            key, entry = self._caching.find(walker)
         if entry is None:
-            return self._trace(call, layout, walker, key, reason=self._session.missed(self._subject, key))
-        if self._session.verify:
-            return self._trace(call, layout, walker, key, expected=entry)
-        tensors = call.tensors()
+            return self._trace(arguments, layout, walker, key, reason=self._caching.missed(self._subject, key))
+        if self._caching.verify:
+            return self._trace(arguments, layout, walker, key, expected=entry)
+        tensors = arguments.tensors()
         try:
             with _never_fatal("it cannot be restored"):
                 restored = RestoredFunction(add_functions(entry), entry, walker.variables)
-            if not signature.fits(call, restored.traced):
+            if not signature.fits(arguments, restored.traced):
                 raise DoesNotFitError("its arguments have other shapes")
             result = restored.first_call(tensors)
         except DoesNotFitError as error:
-            self._session.did_not_fit(self._subject, key, str(error))
-            return self._trace(call, layout)
-        self._session.restored(self._subject)
-        self._ready[call.kind] = _Ready(restored, layout, restored.traced)
+            self._caching.did_not_fit(self._subject, key, str(error))
+            return self._trace(arguments, layout)
+        self._caching.restored(self._subject)
+        self._ready[arguments.kind] = _Ready(restored, layout, restored.traced)
         return result
 
     def _trace(
         self,
-        call: Call,
+        arguments: Arguments,
         layout: str,
         walker: Walker | None = None,
         key: Key | None = None,
@@ -121,28 +121,28 @@ class CachedFunction:
         reason: list[str] | None = None,
     ) -> Any:
         with _collector_paused():
-            concrete = self._function.get_concrete_function(*call.args, **call.kwargs)
-        tensors = concrete.function_type.unpack_inputs(concrete.function_type.bind(*call.args, **call.kwargs))
+            concrete = self._function.get_concrete_function(*arguments.args, **arguments.kwargs)
+        tensors = concrete.function_type.unpack_inputs(concrete.function_type.bind(*arguments.args, **arguments.kwargs))
         run = _runner(concrete)
         traced = signature.traced_shapes(concrete, len(tensors))
-        self._ready[call.kind] = _Ready(run, layout, traced)
-        self._session.traced(self._subject)
+        self._ready[arguments.kind] = _Ready(run, layout, traced)
+        self._caching.traced(self._subject)
         if walker is None or key is None or collect.someone_else_collects():
             return run(tensors)
         with collect.collecting() as collected:
             result = run(tensors)
         try:
             with _never_fatal("it cannot be kept"):
-                _check_unchanged(walker, self._subject.walk(call))
+                _check_unchanged(walker, self._subject.walk(arguments))
                 graph = concrete.graph.as_graph_def()
                 plan, blobs = _stored_form(concrete, walker, collected, traced)
                 blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
                 if expected is None:
-                    self._session.keep(self._subject, key, plan, blobs, seeded=_seeded(graph), reason=reason or [])
+                    self._caching.keep(self._subject, key, plan, blobs, seeded=_seeded(graph), reason=reason or [])
                 else:
-                    self._session.verified(self._subject, key, same_trace(expected.blobs["trace"], blobs["trace"]))
+                    self._caching.verified(self._subject, key, same_trace(expected.blobs["trace"], blobs["trace"]))
         except NoKeyError as error:
-            self._session.refused(self._subject, error.reason)
+            self._caching.refused(self._subject, error.reason)
         return result
 
 

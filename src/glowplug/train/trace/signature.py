@@ -11,8 +11,8 @@ from glowplug.train.fingerprint.walker import Walker
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One call. `kind` is TensorFlow's own type of the arguments, by which it decides whether to
+class Arguments:
+    """The arguments of one call. `kind` is TensorFlow's own type of the arguments, by which it decides whether to
     trace again.
     """
 
@@ -25,7 +25,7 @@ class Call:
         return list(self.kind.unpack_inputs(self.kind.bind(*self.args, **self.kwargs)))
 
 
-def call_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+def arguments_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
     """Describe a call of a `tf.function` as TensorFlow would."""
     from tensorflow.python.eager.polymorphic_function import function_type_utils
 
@@ -36,20 +36,20 @@ def call_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cal
     signature = function.input_signature
     typed = args if signature is None else (*signature, *args[len(signature) :])
     kind, _ = function_type_utils.make_canonicalized_monomorphic_type(typed, kwargs, {}, function._function_type)
-    return Call(kind, args, kwargs)
+    return Arguments(kind, args, kwargs)
 
 
-def visit_inputs(walker: Walker, call: Call) -> None:
+def visit_inputs(walker: Walker, arguments: Arguments) -> None:
     """Add the types of the arguments to a key: tensors by dtype and shape, everything else by value."""
     previous = walker.stream.enter("inputs")
-    for name, parameter in call.kind.parameters.items():
+    for name, parameter in arguments.kind.parameters.items():
         _visit(walker, parameter.type_constraint, name)
     walker.stream.enter(previous)
 
 
-def shapes_of(call: Call) -> list[list[Any]]:
+def shapes_of(arguments: Arguments) -> list[list[Any]]:
     """Return `[dtype, shape]` of each tensor argument; a shape is None if its rank is not known."""
-    return [_shape(spec) for spec in call.kind.flat_inputs]
+    return [_shape(spec) for spec in arguments.kind.flat_inputs]
 
 
 def traced_shapes(concrete: Any, count: int) -> list[list[Any]]:
@@ -57,18 +57,18 @@ def traced_shapes(concrete: Any, count: int) -> list[list[Any]]:
     return [_shape(tensor) for tensor in concrete.inputs[:count]]
 
 
-def fits(call: Call, traced: list[list[Any]]) -> bool:
+def fits(arguments: Arguments, traced: list[list[Any]]) -> bool:
     """Whether tensors of this call may be given to a function that was traced with these dtypes and
     shapes.
     """
-    given = shapes_of(call)
+    given = shapes_of(arguments)
     return len(given) == len(traced) and all(map(_compatible, given, traced))
 
 
-def layout_of(call: Call) -> str:
+def layout_of(arguments: Arguments) -> str:
     """Return a text that is equal for two calls of one process that differ in shapes alone."""
     walker = Walker()
-    for name, parameter in call.kind.parameters.items():
+    for name, parameter in arguments.kind.parameters.items():
         _visit(walker, parameter.type_constraint, name, shapes=False)
     return walker.stream.components()[walker.stream.current]
 

@@ -1,4 +1,4 @@
-"""Finds and keeps traces on a shelf, and says which kept trace comes nearest when none fits."""
+"""Finds and keeps traces in a store, and says which kept trace comes nearest when none fits."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from glowplug.train.notes import Notes
 
 from . import entry as entry_format
 from .entry import DamagedEntryError, Entry, Header
+from .entry_store import EntryStore, Item, MemoryStore, prune
 from .key import Change, Key, changes
-from .shelf import Item, MemoryShelf, Shelf, prune
 
 _NEAREST_OF = 64  # headers that are read to explain a miss
 _LATEST = 8  # entries kept decoded in memory, for the next model of the same architecture
 
 
-class Cabinet:
-    """A shelf of entries, with the last few at hand."""
+class Entries:
+    """A store of entries, with the last few in memory."""
 
-    def __init__(self, shelf: Shelf, notes: Notes, max_bytes: int) -> None:
-        self.shelf = shelf
+    def __init__(self, store: EntryStore, notes: Notes, max_bytes: int) -> None:
+        self.store = store
         self._notes = notes
         self._max_bytes = max_bytes
-        self._at_hand: dict[str, Entry] = {}
+        self._latest: dict[str, Entry] = {}
 
     def find(self, key: Key) -> Entry | None:
         """Return the entry for a key. A damaged one is removed and counts as none."""
         digest = key.digest
-        if digest in self._at_hand:
-            return self._at_hand[digest]
+        if digest in self._latest:
+            return self._latest[digest]
         try:
-            data = self.shelf.read(digest)
+            data = self.store.read(digest)
         except StorageError as error:
             self._notes.warn(str(error))
             return None
@@ -46,26 +46,26 @@ class Cabinet:
             self._notes.warn(f"a stored trace is damaged and was ignored ({digest[:12]}: {error})")
             self.forget(key)
             return None
-        self.shelf.touch(digest)
+        self.store.touch(digest)
         self._remember(digest, entry)
         return entry
 
     def keep(self, key: Key, info: Mapping[str, Any], plan: Mapping[str, Any], blobs: Mapping[str, bytes]) -> None:
-        """Keep a trace. When the shelf cannot take it, this process still can."""
+        """Keep a trace. When the store cannot take it, this process still can."""
         data = entry_format.encode(key, info, plan, blobs)
         self._remember(key.digest, entry_format.decode(data))
         try:
-            self.shelf.write(key.digest, data)
-            prune(self.shelf, max_bytes=self._max_bytes)
+            self.store.write(key.digest, data)
+            prune(self.store, max_bytes=self._max_bytes)
         except StorageError as error:
             self._notes.warn(f"traces are kept for this process alone: {error}")
-            self.shelf = MemoryShelf()
+            self.store = MemoryStore()
 
     def forget(self, key: Key) -> None:
         """Remove the entry for a key."""
-        self._at_hand.pop(key.digest, None)
+        self._latest.pop(key.digest, None)
         try:
-            self.shelf.remove(key.digest)
+            self.store.remove(key.digest)
         except StorageError as error:
             self._notes.warn(str(error))
 
@@ -74,7 +74,7 @@ class Cabinet:
         it, if any.
         """
         nearest, agreement = None, -1
-        for item, header in headers(self.shelf, limit=_NEAREST_OF):
+        for item, header in headers(self.store, limit=_NEAREST_OF):
             if header.info.get("function") == function:
                 equal = sum(header.key.components.get(name) == value for name, value in key.components.items())
                 if equal > agreement:
@@ -82,24 +82,24 @@ class Cabinet:
         if nearest is None:
             return "", []
         try:
-            data = self.shelf.read(nearest)
+            data = self.store.read(nearest)
             return nearest, [] if data is None else changes(entry_format.decode(data).key(), key)
         except (DamagedEntryError, StorageError):
             return "", []
 
     def _remember(self, digest: str, entry: Entry) -> None:
-        self._at_hand[digest] = entry
-        while len(self._at_hand) > _LATEST:
-            del self._at_hand[next(iter(self._at_hand))]
+        self._latest[digest] = entry
+        while len(self._latest) > _LATEST:
+            del self._latest[next(iter(self._latest))]
 
 
-def headers(shelf: Shelf, limit: int | None = None) -> list[tuple[Item, Header]]:
-    """Return the headers of the entries on a shelf, last used first, without those that cannot be read."""
+def headers(store: EntryStore, limit: int | None = None) -> list[tuple[Item, Header]]:
+    """Return the headers of the entries in a store, last used first, without those that cannot be read."""
     found = []
-    for item in shelf.items()[:limit]:
+    for item in store.items()[:limit]:
         try:
-            start = shelf.read(item.name, 64)
-            data = None if start is None else shelf.read(item.name, entry_format.header_size(start))
+            start = store.read(item.name, 64)
+            data = None if start is None else store.read(item.name, entry_format.header_size(start))
             if data is not None:
                 found.append((item, entry_format.decode_header(data)))
         except (DamagedEntryError, StorageError):

@@ -11,24 +11,24 @@ from typing import Any
 from .fingerprint.environment import environment_values
 from .fingerprint.walker import Walker
 from .notes import Notes
-from .trace.cabinet import Cabinet
 from .trace.cached import Subject
+from .trace.entries import Entries
 from .trace.entry import Entry
+from .trace.entry_store import EntryStore
 from .trace.key import ANY_SEED, Key, from_texts, joined
-from .trace.shelf import Shelf
 
 _SHOWN_CHANGES = 3
 
 
-class Session:
+class Caching:
     """One period in which traces are cached. `counts` has `restored`, `traced`, `refused` and `stored`."""
 
-    def __init__(self, shelf: Shelf, *, verify: bool, max_bytes: int, notes: Notes) -> None:
+    def __init__(self, store: EntryStore, *, verify: bool, max_bytes: int, notes: Notes) -> None:
         self.active = True
         self.verify = verify
         self.notes = notes
         self.counts: Counter[str] = Counter()
-        self.cabinet = Cabinet(shelf, notes, max_bytes)
+        self.entries = Entries(store, notes, max_bytes)
         self._used: set[str] = set()
 
     def find(self, walker: Walker) -> tuple[Key, Entry | None]:
@@ -38,7 +38,7 @@ class Session:
         seeded = base.plus("seed", _global_seed())
         free = base.plus("seed", ANY_SEED)
         for key in (free, seeded):
-            entry = self.cabinet.find(key)
+            entry = self.entries.find(key)
             if entry is not None:
                 self._used.add(key.digest)
                 return key, entry
@@ -65,7 +65,7 @@ class Session:
             "captures": len(plan["captures"]),
             "because": reason,
         }
-        self.cabinet.keep(key, info, plan, blobs)
+        self.entries.keep(key, info, plan, blobs)
         self._used.add(key.digest)
         self.counts["stored"] += 1
 
@@ -73,7 +73,7 @@ class Session:
         """Explain why nothing was found, aloud if a trace of an earlier run came near; return the
         explanation.
         """
-        nearest, differences = self.cabinet.why_not(key, subject.kind)
+        nearest, differences = self.entries.why_not(key, subject.kind)
         found = [str(change) for change in differences]
         if found and nearest not in self._used:
             shown = "; ".join(found[:_SHOWN_CHANGES])
@@ -99,7 +99,7 @@ class Session:
     def did_not_fit(self, subject: Subject, key: Key, reason: str) -> None:
         """A stored trace could not be used after all."""
         self.notes.warn(f"a stored trace of {subject.label} did not fit and was removed: {reason}")
-        self.cabinet.forget(key)
+        self.entries.forget(key)
 
     def verified(self, subject: Subject, key: Key, same: bool) -> None:
         """A stored trace was compared with a fresh one."""
@@ -108,7 +108,7 @@ class Session:
             self.notes.tell(f"{subject.label}: the stored trace equals a fresh one")
         else:
             self.notes.warn(f"the stored trace of {subject.label} differs from a fresh one and was removed")
-            self.cabinet.forget(key)
+            self.entries.forget(key)
 
 
 def _global_seed() -> str:

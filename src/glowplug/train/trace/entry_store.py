@@ -32,7 +32,7 @@ class Item:
     used_s: float
 
 
-class Shelf(Protocol):
+class EntryStore(Protocol):
     """Keeps byte strings by name."""
 
     def read(self, name: str, limit: int | None = None) -> bytes | None:
@@ -51,7 +51,7 @@ class Shelf(Protocol):
         """Forget an entry; nothing happens if it is gone already."""
 
 
-class MemoryShelf:
+class MemoryStore:
     """Keeps entries for this process only: what is left when there is no directory to trust."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class MemoryShelf:
         self._entries.pop(name, None)
 
 
-class DirectoryShelf:
+class DirectoryStore:
     """Keeps each entry in a file of a directory that this user alone can use."""
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
@@ -172,15 +172,15 @@ def default_directory() -> Path:
     return Path(home) / "glowplug" / "traces"
 
 
-def prune(shelf: Shelf, *, max_bytes: int | None = None, older_than_s: float | None = None) -> list[Item]:
+def prune(store: EntryStore, *, max_bytes: int | None = None, older_than_s: float | None = None) -> list[Item]:
     """Remove the entries that were not used for longest until the rest fits; return what was removed."""
     removed: list[Item] = []
     total = 0
-    for item in shelf.items():
+    for item in store.items():
         total += item.size
         stale = older_than_s is not None and item.used_s < time.time() - older_than_s
         if stale or (max_bytes is not None and total > max_bytes):
-            shelf.remove(item.name)
+            store.remove(item.name)
             removed.append(item)
             total -= item.size
     return removed
