@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+from glowplug.core.disclosure import disclosed
 from glowplug.core.version import VERSION
 
 PREFIXES = (
@@ -53,7 +54,7 @@ def components(kind: str, preload: tuple[str, ...]) -> dict[str, str]:
         "namespaces": " ".join(_namespaces()),
         "keras.json": _keras_settings(),
     }
-    found.update((f"environment {name}", value) for name, value in environment(os.environ).items())
+    found.update((f"environment {name}", disclosed(name, value)) for name, value in environment(os.environ).items())
     return found
 
 
