@@ -292,24 +292,6 @@ def test_negative_threads(bundle: Bundles) -> None:
         glowplug.load(bundle("dense"), intra_op_threads=-1)
 
 
-def test_warm_up_files_are_bounded_and_checked(bundle: Bundles) -> None:
-    from glowplug.loader.warmup import Request, decode, encode
-
-    request = Request("s", {"x": np.ones((2, 3), np.float32), "t": np.array([b"a", b""], object)})
-    back = decode(encode(request, {"x": "float32", "t": "string"}), "here")
-    assert back.signature == "s"
-    np.testing.assert_array_equal(back.inputs["x"], request.inputs["x"])
-    assert back.inputs["t"].tolist() == [b"a", b""]
-    for bad in (
-        b"",
-        b"[]",
-        b'{"signature": 1}',
-        b'{"signature": "s", "inputs": {"x": {"dtype": "float32", "shape": [9], "data": ""}}}',
-    ):
-        with pytest.raises(errors.ManifestMalformedError):
-            decode(bad, "here")
-
-
 @pytest.mark.parametrize("name", ["lstm", "string_lookup", "two_in_two_out"])
 def test_answers_on_the_callers_thread_are_the_same(name: str, bundle: Bundles) -> None:
     opened = open_bundle(bundle(name))

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from glowplug.core.errors import GraphMalformedError
+from glowplug.core.protobuf_wire import BYTES, FIXED32, FIXED64, VARINT, read_varint
 
 MAX_GRAPH_BYTES = 2**31 - 1  # protobuf's own limit for one message
-
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class Node(NamedTuple):  # a tuple, since thousands are made and a frozen dataclass takes three times as long
@@ -128,15 +127,15 @@ def _node(data: bytes, position: int, end: int) -> Node:
     return Node(name, op, tuple(inputs))
 
 
-_NODE_NAME, _NODE_OP, _NODE_INPUT = (number << 3 | _BYTES for number in (1, 2, 3))
-_NODE_TAGS = frozenset(number << 3 | _BYTES for number in range(1, 8))
+_NODE_NAME, _NODE_OP, _NODE_INPUT = (number << 3 | BYTES for number in (1, 2, 3))
+_NODE_TAGS = frozenset(number << 3 | BYTES for number in range(1, 8))
 
 
 def _node_field(data: bytes, position: int, end: int) -> tuple[int, int, int]:
     """Return tag, length and start of a field of a node that is long or rare."""
     number, wire, start = _tag(data, position, end)
     tag = number << 3 | wire
-    if wire == _BYTES:
+    if wire == BYTES:
         return tag, *_varint(data, start, end)
     if number <= 7:
         _refuse("a field of a node has the wrong type", number)
@@ -149,9 +148,9 @@ def _messages(
     """Yield number, start and end of a message's fields of type bytes; check the types of the known ones."""
     while position < end:
         number, wire, position = _tag(data, position, end)
-        if (number in messages and wire != _BYTES) or (number in varints and wire != _VARINT):
+        if (number in messages and wire != BYTES) or (number in varints and wire != VARINT):
             _refuse("a field has the wrong type", f"field {number} at byte {position}")
-        if wire != _BYTES:
+        if wire != BYTES:
             position = _skip(data, wire, position, end)
             continue
         length, start = _varint(data, position, end)
@@ -169,11 +168,11 @@ def _tag(data: bytes, position: int, end: int) -> tuple[int, int, int]:
 
 
 def _skip(data: bytes, wire: int, position: int, end: int) -> int:
-    if wire == _VARINT:
+    if wire == VARINT:
         return _varint(data, position, end)[1]
-    if wire not in (_FIXED64, _FIXED32):
+    if wire not in (FIXED64, FIXED32):
         _refuse("a field has a type that no graph uses", wire)
-    position += 8 if wire == _FIXED64 else 4
+    position += 8 if wire == FIXED64 else 4
     if position > end:
         _refuse("a number is cut off", f"byte {position}")
     return position
@@ -181,19 +180,13 @@ def _skip(data: bytes, wire: int, position: int, end: int) -> int:
 
 def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Read a number in its shortest form: a longer one could mean something else to another parser."""
-    value = shift = 0
-    while position < end:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if (byte == 0 and shift) or value >= 2**64:
-                break
-            return value, position
-        shift += 7
-        if shift == 70:
-            break
-    _refuse("a number is cut off or longer than it need be", f"byte {position}")
+    try:
+        value, after = read_varint(data, position, end)
+    except ValueError as error:
+        _refuse("a number is cut off", error)
+    if data[after - 1] == 0 and after - position > 1:
+        _refuse("a number is longer than it need be", f"byte {position}")
+    return value, after
 
 
 def _refuse(what: str, seen: object) -> NoReturn:

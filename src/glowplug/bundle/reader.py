@@ -37,11 +37,7 @@ class Bundle:
 
     def graph_bytes(self, portable: bool = False) -> bytes:
         """Return the serialized graph, optimised or portable, after checking its digest."""
-        name = layout.PORTABLE_GRAPH if portable else layout.GRAPH
-        entry = self.manifest.files.get(name)
-        if entry is None:
-            raise MissingFileError("the bundle does not have this graph", seen=name, remedy=_REMEDY)
-        return _read_checked(self.root, name, entry)
+        return self.read_file(layout.PORTABLE_GRAPH if portable else layout.GRAPH)
 
     def check_files(self, prefix: str) -> None:
         """Check the digest of every listed file whose path begins with `prefix`."""
@@ -65,6 +61,13 @@ class Bundle:
     def asset_path(self, asset: Asset) -> Path:
         """Return where the file of an asset lies."""
         return self.root / asset.path
+
+    def read_file(self, path: str) -> bytes:
+        """Return the content of a file that the manifest lists, after checking its digest."""
+        entry = self.manifest.files.get(path)
+        if entry is None:
+            raise MissingFileError("the bundle does not have this file", seen=path, remedy=_REMEDY)
+        return _read_checked(self.root, path, entry)
 
     @property
     def warmup_files(self) -> tuple[Path, ...]:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.errors import InputError, UsageError
 from glowplug.core.manifest import TensorSpec
-from glowplug.runtime.tensor import numpy_dtype
 
 _SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 

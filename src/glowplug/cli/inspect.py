@@ -34,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the manifest and print it."""
     from glowplug.bundle.reader import open_bundle
+    from glowplug.bundle.seal import is_sealed_here
     from glowplug.cli.description import as_json, total_bytes
     from glowplug.cli.output import print_json
-    from glowplug.loader.seal import is_sealed_here
 
     bundle = open_bundle(Path(args.bundle))
     sealed = is_sealed_here(bundle.root)

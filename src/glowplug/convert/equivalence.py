@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glowplug.bundle.warmup import Request
 from glowplug.core.errors import GlowplugError, OutputMismatchError, TensorFlowError, UnsupportedModelError
 from glowplug.loader.engine import Engine
-from glowplug.loader.warmup import Request
 
 from .editor import GraphEditor
 from .examples import example_makers

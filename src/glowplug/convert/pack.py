@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from glowplug.bundle import layout, schema
 from glowplug.bundle.reader import open_bundle
+from glowplug.bundle.seal import seal
+from glowplug.bundle.warmup import Request
 from glowplug.core.clock import now_ns
 from glowplug.core.errors import (
     OpNotAllowedError,
@@ -25,8 +27,6 @@ from glowplug.core.files import new_directory, refuse_existing, write_file
 from glowplug.core.manifest import Manifest
 from glowplug.core.notices import held_back
 from glowplug.loader.engine import Options
-from glowplug.loader.seal import seal
-from glowplug.loader.warmup import Request
 from glowplug.runtime.library import ERROR, set_log_level
 
 from .sources import check_path, locate

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.manifest import Port, TensorSpec
-from glowplug.runtime.tensor import numpy_dtype
 
 BATCHES = (1, 2, 5, 0)
 _SIZES = (16, 32, 64, 128, 224, 8, 3, 1)

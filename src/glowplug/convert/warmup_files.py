@@ -12,9 +12,9 @@ import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from numpy.typing import NDArray
 
+from glowplug.bundle.warmup import Request
 from glowplug.core.errors import NotAModelError, UsageError
 from glowplug.loader.arguments import bind
-from glowplug.loader.warmup import Request
 
 from .saved_model import SourceSignature
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glowplug.bundle import allowlist, layout
+from glowplug.bundle.warmup import Request, encode
 from glowplug.bundle.writer import BundleWriter
 from glowplug.core.dtypes import BY_CODE
 from glowplug.core.manifest import Asset, InitStep, Port, Signature
 from glowplug.core.version import VERSION
-from glowplug.loader.warmup import Request, encode
 from glowplug.runtime.fingerprint import fingerprint
 from glowplug.runtime.library import open_library
 from glowplug.runtime.oplibrary import custom_ops

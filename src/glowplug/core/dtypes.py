@@ -6,6 +6,11 @@ The names are numpy's, or ml_dtypes' for the types numpy lacks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +52,18 @@ BY_NAME = {dtype.name: dtype for dtype in _ALL}
 BY_CODE = {dtype.code: dtype for dtype in _ALL}
 
 ML_DTYPES = frozenset({"bfloat16", "int4", "uint4"} | {name for name in BY_NAME if name.startswith("float8")})
+
+
+@cache
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """Return numpy's dtype for one of our dtype names; strings are Python objects (`bytes`)."""
+    import numpy as np
+
+    if name == "string":
+        return np.dtype(object)
+    if name in ML_DTYPES:
+        import ml_dtypes
+
+        name = getattr(ml_dtypes, name)
+    dtype: np.dtype[Any] = np.dtype(name)
+    return dtype

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.errors import InputError
 from glowplug.core.manifest import Port, Signature
-from glowplug.runtime.tensor import numpy_dtype
 
 
 def bind(name: str, signature: Signature, value: Any, named: Mapping[str, Any]) -> list[NDArray[Any]]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glowplug.core import errors
-from glowplug.runtime.tensor import numpy_dtype
+from glowplug.core.dtypes import numpy_dtype
 
 SOCKET, INPUTS, OUTPUTS = 3, 4, 5  # the hosting process's descriptors, passed by the owner
 ALIGNMENT = 64

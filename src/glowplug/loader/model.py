@@ -10,13 +10,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from glowplug.bundle.reader import Bundle
+from glowplug.bundle.warmup import Request, read_requests
 from glowplug.core.clock import now_ns
 from glowplug.core.errors import InputError, TensorFlowError
 from glowplug.core.manifest import Signature
 
 from .arguments import bind
 from .engine import Engine
-from .warmup import Request, decode
 
 Answer = NDArray[Any] | dict[str, NDArray[Any]]
 
@@ -70,8 +71,9 @@ class Callable:
 class Model:
     """A loaded model. Call it, from as many threads as you like; close it, or use it in a `with` block."""
 
-    def __init__(self, engine: Engine, info: Info) -> None:
+    def __init__(self, engine: Engine, info: Info, bundle: Bundle) -> None:
         self._engine = engine
+        self._bundle = bundle
         self.info = info
         self._signatures = {name: Callable(engine, name) for name in engine.signatures}
 
@@ -101,7 +103,7 @@ class Model:
 
     def warmup_requests(self) -> list[Request]:
         """Return the calls that were packed with the model to warm it up."""
-        return [decode(path.read_bytes(), path.name) for path in self.info.warmup_files]
+        return read_requests(self._bundle)
 
     def warm_up(self) -> list[int]:
         """Run the packed warm-up calls and return how many nanoseconds each took."""

@@ -88,7 +88,7 @@ def load(
         manifest.provenance,
         manifest.equivalence,
     )
-    return Model(engine, info)
+    return Model(engine, info, bundle)
 
 
 def open_engine(bundle: Bundle, options: Options) -> Engine:

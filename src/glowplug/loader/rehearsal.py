@@ -11,6 +11,7 @@ import numpy as np
 from glowplug.bundle import allowlist, layout, schema
 from glowplug.core.digest import sha256
 from glowplug.core.manifest import FileEntry, Manifest
+from glowplug.core.protobuf_wire import bytes_field
 from glowplug.runtime.config import SessionConfig
 from glowplug.runtime.fingerprint import fingerprint
 from glowplug.runtime.graph import Graph
@@ -37,21 +38,17 @@ def exercise() -> None:
 
 def _convolution() -> bytes:
     """Return a GraphDef. Values of attributes are: a type (1 is float32), a list of integers, a string."""
-    float32, ones, same = b"\x30\x01", _field(1, _field(3, b"\x01\x01\x01\x01")), _field(2, b"SAME")
+    float32, ones, same = b"\x30\x01", bytes_field(1, bytes_field(3, b"\x01\x01\x01\x01")), bytes_field(2, b"SAME")
     nodes = (
         _node("image", "Placeholder", dtype=float32),
         _node("filter", "Placeholder", dtype=float32),
         _node("result", "Conv2D", "image", "filter", T=float32, strides=ones, padding=same),
     )
-    return b"".join(_field(1, node) for node in nodes)
+    return b"".join(bytes_field(1, node) for node in nodes)
 
 
 def _node(name: str, op: str, *inputs: str, **attributes: bytes) -> bytes:
-    texts = [(1, name), (2, op), *((3, each) for each in inputs)]
-    entries = [_field(1, key.encode()) + _field(2, value) for key, value in attributes.items()]
-    return b"".join([*(_field(number, text.encode()) for number, text in texts), *(_field(5, one) for one in entries)])
-
-
-def _field(number: int, data: bytes) -> bytes:
-    """Write a field of a protocol buffer message that is shorter than 128 bytes."""
-    return bytes([number << 3 | 2, len(data)]) + data
+    texts = [bytes_field(1, name.encode()), bytes_field(2, op.encode())]
+    texts += [bytes_field(3, each.encode()) for each in inputs]
+    entries = [bytes_field(1, key.encode()) + bytes_field(2, value) for key, value in attributes.items()]
+    return b"".join(texts) + b"".join(bytes_field(5, one) for one in entries)

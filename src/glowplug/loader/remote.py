@@ -14,7 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from glowplug.bundle import layout
-from glowplug.bundle.reader import open_bundle
+from glowplug.bundle.reader import Bundle, open_bundle
 from glowplug.core.errors import ClosedError, StandbyError
 from glowplug.core.manifest import Signature
 from glowplug.standby import client, wire
@@ -106,8 +106,8 @@ class RemoteEngine:
 class RemoteModel(Model):
     """A model hosted by a child of a standby. `pid` is that child; it ends when this model is closed."""
 
-    def __init__(self, engine: RemoteEngine, info: Info) -> None:
-        super().__init__(engine, info)
+    def __init__(self, engine: RemoteEngine, info: Info, bundle: Bundle) -> None:
+        super().__init__(engine, info, bundle)
         self.pid = engine.pid
 
 
@@ -126,4 +126,4 @@ def load_remotely(path: str | Path, options: Mapping[str, Any], *, start: bool =
         raise
     notes = (*engine.notes, f"hosted by process {engine.pid} of a standby")
     info = Info(bundle.root, manifest.engine, notes, bundle.warmup_files, manifest.provenance, manifest.equivalence)
-    return RemoteModel(engine, info)
+    return RemoteModel(engine, info, bundle)

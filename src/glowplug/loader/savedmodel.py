@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from glowplug.bundle import layout
 from glowplug.bundle.reader import Bundle
+from glowplug.bundle.seal import is_sealed_here
 from glowplug.core.errors import ClosedError, UntrustedBundleError
 from glowplug.core.manifest import Signature
 from glowplug.runtime.config import SessionConfig
 
 from .engine import Options
-from .seal import is_sealed_here
 
 if TYPE_CHECKING:
     from glowplug.runtime.session import Call, Session

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from glowplug.core.protobuf_wire import BYTES, FIXED32, VARINT, read_varint
+
 _FOOTER_BYTES = 48
 _MAGIC = 0xDB4775248B80FB57
 _MAXIMUM_BYTES = 256 << 20
@@ -40,14 +42,14 @@ def read_index(path: Path) -> list[StoredEntry]:
     footer = data[-_FOOTER_BYTES:]
     if int.from_bytes(footer[-8:], "little") != _MAGIC:
         raise ValueError("no table magic")
-    _, position = _varint(footer, 0)
-    _, position = _varint(footer, position)
-    offset, position = _varint(footer, position)
-    size, _ = _varint(footer, position)
+    _, position = read_varint(footer, 0, len(footer))
+    _, position = read_varint(footer, position, len(footer))
+    offset, position = read_varint(footer, position, len(footer))
+    size, _ = read_varint(footer, position, len(footer))
     entries = []
     for _, handle in _block(data, offset, size):
-        block_offset, position = _varint(handle, 0)
-        block_size, _ = _varint(handle, position)
+        block_offset, position = read_varint(handle, 0, len(handle))
+        block_size, _ = read_varint(handle, position, len(handle))
         for key, value in _block(data, block_offset, block_size):
             if key:  # the empty key holds the header
                 entries.append(_entry(key.decode("utf-8", "replace"), value))
@@ -81,9 +83,9 @@ def _block(data: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]
         raise ValueError("a block with too many restart points")
     position, key = offset, b""
     while position < limit:
-        shared, position = _varint(data, position)
-        fresh, position = _varint(data, position)
-        length, position = _varint(data, position)
+        shared, position = read_varint(data, position, len(data))
+        fresh, position = read_varint(data, position, len(data))
+        length, position = read_varint(data, position, len(data))
         if position + fresh + length > limit or shared > len(key):
             raise ValueError("an entry reaches past its block")
         key = key[:shared] + data[position : position + fresh]
@@ -96,15 +98,15 @@ def _entry(key: str, value: bytes) -> StoredEntry:
     fields: dict[int, int | bytes] = {}
     position = 0
     while position < len(value):
-        tag, position = _varint(value, position)
+        tag, position = read_varint(value, position, len(value))
         number, wire = tag >> 3, tag & 7
-        if wire == 0:
-            fields[number], position = _varint(value, position)
-        elif wire == 2:
-            length, position = _varint(value, position)
+        if wire == VARINT:
+            fields[number], position = read_varint(value, position, len(value))
+        elif wire == BYTES:
+            length, position = read_varint(value, position, len(value))
             fields[number] = value[position : position + length]
             position += length
-        elif wire == 5:
+        elif wire == FIXED32:
             fields[number] = int.from_bytes(value[position : position + 4], "little")
             position += 4
         else:
@@ -116,16 +118,3 @@ def _entry(key: str, value: bytes) -> StoredEntry:
 
     shape = fields.get(2, b"")
     return StoredEntry(key, integer(1), shape if isinstance(shape, bytes) else b"", integer(5), integer(6))
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        if position >= len(data) or shift > 63:
-            raise ValueError("a number that does not end")
-        byte = data[position]
-        position += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result, position
-        shift += 7

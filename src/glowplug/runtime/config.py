@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_VARINT, _BYTES = 0, 2
+from glowplug.core.protobuf_wire import bytes_field, integer_field
 
 # ConfigProto
 _DEVICE_COUNT, _INTRA_OP, _INTER_OP, _SOFT_PLACEMENT, _GRAPH_OPTIONS = 1, 2, 5, 7, 10
@@ -36,31 +36,13 @@ class SessionConfig:
         """Return the serialized `ConfigProto`."""
         graph = b""
         if not self.optimize:
-            graph += _message(_OPTIMIZER_OPTIONS, _integer(_OPT_LEVEL, _LEVEL_L0))
-            graph += _message(_REWRITE_OPTIONS, _integer(_DISABLE_META_OPTIMIZER, 1))
-        no_gpu = _message(1, b"GPU") + _integer(2, 0)
+            graph += bytes_field(_OPTIMIZER_OPTIONS, integer_field(_OPT_LEVEL, _LEVEL_L0))
+            graph += bytes_field(_REWRITE_OPTIONS, integer_field(_DISABLE_META_OPTIMIZER, 1))
+        no_gpu = bytes_field(1, b"GPU") + integer_field(2, 0)
         return (
-            _message(_DEVICE_COUNT, no_gpu)
-            + _integer(_INTRA_OP, self.intra_op_threads)
-            + _integer(_INTER_OP, self.inter_op_threads)
-            + _integer(_SOFT_PLACEMENT, 1)
-            + _message(_GRAPH_OPTIONS, graph)
+            bytes_field(_DEVICE_COUNT, no_gpu)
+            + integer_field(_INTRA_OP, self.intra_op_threads)
+            + integer_field(_INTER_OP, self.inter_op_threads)
+            + integer_field(_SOFT_PLACEMENT, 1)
+            + bytes_field(_GRAPH_OPTIONS, graph)
         )
-
-
-def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _integer(number: int, value: int) -> bytes:
-    return _varint(number << 3 | _VARINT) + _varint(value)
-
-
-def _message(number: int, payload: bytes) -> bytes:
-    return _varint(number << 3 | _BYTES) + _varint(len(payload)) + payload

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from glowplug.core.errors import LibraryNotFoundError, TensorFlowError, UsageError
+from glowplug.core.protobuf_wire import read_varint
 
 from .library import open_library
 from .status import checked
@@ -92,19 +93,8 @@ def _fields(data: bytes) -> Iterator[bytes]:
     """Yield the payloads of the length-delimited fields numbered 1."""
     place = 0
     while place < len(data):
-        tag, place = _varint(data, place)
-        length, place = _varint(data, place)
+        tag, place = read_varint(data, place, len(data))
+        length, place = read_varint(data, place, len(data))
         if tag >> 3 == 1:
             yield data[place : place + length]
         place += length
-
-
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[place]
-        place += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, place
-        shift += 7

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glowplug.core.dtypes import BY_CODE, BY_NAME, ML_DTYPES
+from glowplug.core.dtypes import BY_CODE, BY_NAME, numpy_dtype
 from glowplug.core.errors import ClosedError, UnsupportedModelError
 
 from . import strings
@@ -22,19 +21,6 @@ from .symbols import Deallocator
 
 # Up to here, copying is cheaper than finding an array's address, or than keeping track of who owns memory.
 _SMALL_BYTES = 1 << 14
-
-
-@cache
-def numpy_dtype(name: str) -> np.dtype[Any]:
-    """Return numpy's dtype for one of our dtype names; strings are Python objects (`bytes`)."""
-    if name == "string":
-        return np.dtype(object)
-    if name in ML_DTYPES:
-        import ml_dtypes
-
-        name = getattr(ml_dtypes, name)
-    dtype: np.dtype[Any] = np.dtype(name)
-    return dtype
 
 
 class Tensor:

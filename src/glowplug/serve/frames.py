@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from glowplug.runtime.tensor import numpy_dtype
+from glowplug.core.dtypes import numpy_dtype
 
 from .array_types import dtype_name
 

@@ -20,10 +20,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from glowplug.core.dtypes import BY_NAME
+from glowplug.core.dtypes import BY_NAME, numpy_dtype
 from glowplug.core.errors import RequestError
 from glowplug.core.manifest import TensorSpec
-from glowplug.runtime.tensor import numpy_dtype
 
 from .limits import MAX_DEPTH, Limits, checked_shape
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glowplug.core.dtypes import BY_CODE, BY_NAME
+from glowplug.core.dtypes import BY_CODE, BY_NAME, numpy_dtype
 from glowplug.core.errors import RequestError
-from glowplug.runtime.tensor import numpy_dtype
+from glowplug.core.protobuf_wire import bytes_field, read_varint
 
 from .limits import Limits, checked_shape
 from .messages import message
@@ -42,7 +42,6 @@ _FIXED = {
     "complex64": (9, "<f4"),
     "complex128": (12, "<f8"),
 }
-_LENGTH_DELIMITED = 2
 _STRING_BYTES = 64  # what an element takes here at least: a few bytes of shape must not become gigabytes of objects
 
 
@@ -104,21 +103,11 @@ def _decode_fixed(proto: Any, dtype: str, wanted: np.dtype[Any], name: str) -> N
     alone = message("tensorflow.TensorProto")()
     getattr(alone, _FIELDS[dtype]).MergeFrom(getattr(proto, _FIELDS[dtype]))
     data = alone.SerializeToString()
-    values = np.frombuffer(data, part, offset=len(data) - _length_behind_header(data))
+    length = read_varint(data, 1, len(data))[0] if data else 0  # one packed field, whose tag takes one byte
+    values = np.frombuffer(data, part, offset=len(data) - length)
     if len(values) * values.itemsize % wanted.itemsize:
         raise RequestError(f"input {name!r} has half a complex number", seen=f"{len(values)} parts")
     return values.view(wanted)
-
-
-def _length_behind_header(data: bytes) -> int:
-    """Return the length of the one packed field that `data` consists of; its tag takes one byte."""
-    length = shift = 0
-    for byte in data[1:]:
-        length |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    return length
 
 
 def _filled(values: NDArray[Any], count: int, wanted: np.dtype[Any]) -> NDArray[Any]:
@@ -150,17 +139,11 @@ def _split_strings(content: bytes, count: int, name: str) -> list[bytes]:
     if count > len(content):
         raise refused
     for _ in range(count):
-        value = shift = 0
-        while True:
-            if position >= len(content) or shift > 28:
-                raise refused
-            byte = content[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        lengths.append(value)
+        try:
+            length, position = read_varint(content, position, len(content))
+        except ValueError:
+            raise refused from None
+        lengths.append(length)
     if position + sum(lengths) != len(content):
         raise refused
     strings = []
@@ -190,7 +173,7 @@ def fill(proto: Any, array: NDArray[Any], dtype: str) -> None:
         number, part = _FIXED[dtype]
         data = np.ascontiguousarray(array).tobytes() if array.dtype.byteorder != ">" else array.astype(part).tobytes()
         if data:  # far faster than element by element, and the same bytes
-            proto.MergeFromString(_varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(data)) + data)
+            proto.MergeFromString(bytes_field(number, data))
     elif dtype in _BITS:
         proto.half_val.extend(np.ascontiguousarray(array).view(np.uint16).ravel().tolist())
     elif dtype.startswith("float8"):
@@ -198,12 +181,3 @@ def fill(proto: Any, array: NDArray[Any], dtype: str) -> None:
     else:
         items = array.astype(np.int32) if dtype in ("int4", "uint4") else array
         getattr(proto, _FIELDS[dtype]).extend(items.ravel().tolist())
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glowplug.core.clock import now_ns
+from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.errors import GlowplugError, RequestError
 from glowplug.core.manifest import Signature
 from glowplug.loader.engine import Engine
-from glowplug.runtime.tensor import numpy_dtype
 
 from . import tensor_proto
 from .calls import DEFAULT_SIGNATURE, check_inputs

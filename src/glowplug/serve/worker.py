@@ -84,14 +84,13 @@ def _open(spec: WorkerSpec) -> tuple[Engine, list[warmup.Planned]]:
             load_op_library(name)
         return PlainModel(path, SessionConfig(spec.intra_op_threads, spec.inter_op_threads, optimize=True)), []
     from glowplug.bundle.reader import open_bundle
+    from glowplug.bundle.warmup import read_requests
     from glowplug.loader.open import open_engine
-    from glowplug.loader.warmup import decode
 
     bundle = open_bundle(path)
     options = Options(spec.trust, spec.op_libraries, spec.intra_op_threads, spec.inter_op_threads)
     engine = open_engine(bundle, options)
-    requests = [decode(file.read_bytes(), file.name) for file in bundle.warmup_files]
-    return engine, [warmup.Planned(one.signature, "packed", one.inputs) for one in requests]
+    return engine, [warmup.Planned(one.signature, "packed", one.inputs) for one in read_requests(bundle)]
 
 
 def _planned(engine: Engine, spec: WorkerSpec, packed: list[warmup.Planned]) -> Iterator[warmup.Planned]:

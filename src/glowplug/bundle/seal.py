@@ -10,8 +10,9 @@ import os
 import secrets
 from pathlib import Path
 
-from glowplug.bundle import layout
 from glowplug.core.files import write_file
+
+from . import layout
 
 _KEY_BYTES = 32
 

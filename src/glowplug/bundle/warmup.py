@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glowplug.core.dtypes import BY_NAME
+from glowplug.core.dtypes import BY_NAME, numpy_dtype
 from glowplug.core.errors import ManifestMalformedError
-from glowplug.runtime.tensor import numpy_dtype
+
+from .reader import Bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,12 @@ def decode(data: bytes, where: str) -> Request:
         ) from error
 
 
+def read_requests(bundle: Bundle) -> list[Request]:
+    """Return the requests that a bundle holds, in the order of their names, each checked against its digest."""
+    paths = [file.relative_to(bundle.root).as_posix() for file in bundle.warmup_files]
+    return [decode(bundle.read_file(path), path) for path in paths]
+
+
 def _encode_array(array: NDArray[Any], dtype: str) -> dict[str, Any]:
     data: Any
     if dtype == "string":
@@ -59,11 +66,20 @@ def _encode_array(array: NDArray[Any], dtype: str) -> dict[str, Any]:
 
 
 def _decode_array(value: Any) -> NDArray[Any]:
-    dtype, shape = BY_NAME[value["dtype"]], tuple(int(size) for size in value["shape"])
+    dtype, shape = BY_NAME[value["dtype"]], tuple(value["shape"])
+    if any(type(size) is not int or size < 0 for size in shape):
+        raise ValueError(f"a shape of {shape}")
+    count, data = math.prod(shape), value["data"]
     if dtype.name == "string":
-        array = np.empty(math.prod(shape), object)
-        for place, item in enumerate(value["data"]):
+        if type(data) is not list or len(data) != count:  # before memory is taken for what the shape says
+            raise ValueError(f"{len(data)} strings for a shape of {shape}")
+        array = np.empty(count, object)
+        for place, item in enumerate(data):
             array[place] = base64.b64decode(item, validate=True)
         return array.reshape(shape)
-    data = bytearray(base64.b64decode(value["data"], validate=True))
-    return np.frombuffer(data, numpy_dtype(dtype.name)).reshape(shape)
+    content = np.frombuffer(bytearray(base64.b64decode(data, validate=True)), np.uint8)
+    if len(content) != count * dtype.itemsize:
+        raise ValueError(f"{len(content)} bytes for {dtype.name} in a shape of {shape}")
+    if dtype.name == "bool":
+        content &= 1  # compiled code may assume that a bool is 0 or 1
+    return content.view(numpy_dtype(dtype.name)).reshape(shape)
