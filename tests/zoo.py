@@ -563,3 +563,40 @@ def legacy_keras(directory: Path) -> None:
     x = layers.LSTM(5)(layers.Reshape((14, 84))(x))
     made = tf_keras.Model(i, layers.Dense(2)(x))
     tf.saved_model.save(made, str(directory))
+
+
+@builder
+def keras_saved_by_tensorflow(directory: Path) -> None:
+    """A Keras 3 model that `tf.saved_model.save` wrote: TensorFlow's own loader leaves its variables without a value."""
+    keras.utils.set_random_seed(9)
+    x = i = keras.Input((8, 8, 3))
+    x = L.BatchNormalization()(L.Conv2D(4, 3)(x))
+    made = keras.Model(i, L.Dense(3)(L.Flatten()(x)))
+    unsettle(made)
+    tf.saved_model.save(made, str(directory))
+
+
+@builder
+def keras_in_a_module(directory: Path) -> None:
+    """Keras 3 models held by a `tf.Module` beside a variable of its own; two signatures, one shared layer."""
+    keras.utils.set_random_seed(10)
+
+    class Holder(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            shared = L.Dense(6)
+            self.first = keras.Sequential([keras.Input((5,)), shared, L.Dense(2)])
+            self.second = keras.Sequential([keras.Input((5,)), shared, L.Dense(3)])
+            self.scale = tf.Variable(3.0)
+
+        @tf.function(input_signature=[spec([None, 5])])
+        def call(self, x: Any) -> Any:
+            return {"y": self.first(x) * self.scale}
+
+        @tf.function(input_signature=[spec([None, 5])])
+        def other(self, x: Any) -> Any:
+            return {"z": self.second(x), "y": self.call(x)["y"]}
+
+    holder = Holder()
+    signatures = {"serving_default": holder.call, "other": holder.other}
+    tf.saved_model.save(holder, str(directory), signatures=signatures)

@@ -59,6 +59,11 @@ def scan(data: bytes) -> GraphScan:
         _refuse("it is cut off", f"{len(data)} bytes")
 
 
+def byte_fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield number, start and end of those fields of any message that hold bytes: messages, strings, packed numbers."""
+    return _messages(data, start, end, set(), set())
+
+
 def _graph(data: bytes) -> GraphScan:
     nodes: dict[str, Node] = {}
     functions: dict[str, Function] = {}

@@ -18,8 +18,8 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from glowplug.core.dtypes import BY_CODE
 from glowplug.core.errors import NotAModelError, TensorFlowError, UnsupportedModelError
 from glowplug.core.manifest import Port, TensorSpec
+from glowplug.loader.savedmodel import open_saved_model
 from glowplug.runtime.config import SessionConfig
-from glowplug.runtime.session import Session
 from glowplug.runtime.tensor import Tensor
 
 from .attributes import dtype_attr
@@ -47,7 +47,7 @@ class SavedModel:
         self.directory = directory
         self._added = 0
         try:
-            self._session, serialized = Session.from_saved_model(directory, SessionConfig(optimize=True))
+            self._session, serialized = open_saved_model(directory, SessionConfig(optimize=True))
         except TensorFlowError as error:
             raise NotAModelError(
                 "TensorFlow cannot load this SavedModel",

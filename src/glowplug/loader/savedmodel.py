@@ -21,12 +21,24 @@ if TYPE_CHECKING:
     from glowplug.runtime.session import Call, Session
 
 
+SERVE = ("serve",)  # the tag of the graph that is there to be called
 FILES = ("saved_model.pb", "saved_model.pbtxt", "saved_model.cpb")
 
 
 def is_saved_model(directory: Path) -> bool:
     """Say whether a directory holds a SavedModel."""
     return any((directory / name).is_file() for name in FILES)
+
+
+def open_saved_model(directory: Path, config: SessionConfig, tags: Sequence[str] = SERVE) -> tuple[Session, bytes]:
+    """Load a SavedModel and return its session and its serialized `MetaGraphDef`, every variable set that can be."""
+    from glowplug.runtime.session import Session
+
+    from .unrestored import restore_missing
+
+    session, meta_graph = Session.from_saved_model(directory, config, tags)
+    restore_missing(session, meta_graph, directory)
+    return session, meta_graph
 
 
 class SavedModelCalls:
@@ -76,12 +88,11 @@ class SavedModelEngine(SavedModelCalls):
             )
         bundle.check_files(layout.SAVED_MODEL + "saved_model")
         from glowplug.runtime.oplibrary import load_op_library
-        from glowplug.runtime.session import Session
 
         for name in options.op_libraries:
             load_op_library(name)
         config = SessionConfig(options.intra_op_threads, options.inter_op_threads, optimize=True)
-        session, _ = Session.from_saved_model(bundle.root / layout.SAVED_MODEL, config)
+        session, _ = open_saved_model(bundle.root / layout.SAVED_MODEL, config)
         super().__init__(session, bundle.manifest.signatures)
 
 

@@ -18,8 +18,6 @@ from .status import checked
 from .symbols import Buffer, Output
 from .tensor import MappedMemory, Tensor, take_array
 
-_SERVE_TAG = b"serve"
-
 
 class Session:
     """One `TF_Session` and the graph it runs, both owned until `close()`. Safe to use from many threads at once."""
@@ -31,16 +29,18 @@ class Session:
             self._pointer: int | None = self._library.blocking.TF_NewSession(graph.pointer, options, status)
 
     @classmethod
-    def from_saved_model(cls, directory: Path, config: SessionConfig) -> tuple[Session, bytes]:
+    def from_saved_model(
+        cls, directory: Path, config: SessionConfig, tags: Sequence[str]
+    ) -> tuple[Session, bytes]:
         """Load a SavedModel the way TensorFlow Serving does: variables restored, initialisers run.
 
-        Returns the session and the serialized `MetaGraphDef`, which holds the signatures.
+        `tags` choose among its graphs. Returns the session and the serialized `MetaGraphDef`, which holds the signatures.
         """
         session = cls.__new__(cls)
         session._library = library = open_library()
         session.graph = Graph()
         session._pointer = None
-        tags = (ctypes.c_char_p * 1)(_SERVE_TAG)
+        chosen = (ctypes.c_char_p * len(tags))(*(tag.encode() for tag in tags))
         buffer = library.api.TF_NewBuffer()
         try:
             with (
@@ -48,7 +48,7 @@ class Session:
                 checked(library, "TensorFlow cannot load the SavedModel") as status,
             ):
                 session._pointer = library.blocking.TF_LoadSessionFromSavedModel(
-                    options, None, str(directory).encode(), tags, 1, session.graph.pointer, buffer, status
+                    options, None, str(directory).encode(), chosen, len(tags), session.graph.pointer, buffer, status
                 )
             content = Buffer.from_address(buffer)
             return session, ctypes.string_at(content.data, content.length)

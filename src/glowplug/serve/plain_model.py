@@ -12,7 +12,7 @@ from typing import Any
 from glowplug.core.dtypes import BY_CODE
 from glowplug.core.errors import NotAModelError, TensorFlowError, UnsupportedModelError
 from glowplug.core.manifest import Port, Signature, TensorSpec
-from glowplug.loader.savedmodel import SavedModelCalls
+from glowplug.loader.savedmodel import SavedModelCalls, open_saved_model
 from glowplug.runtime.config import SessionConfig
 
 from .messages import message
@@ -25,10 +25,8 @@ class PlainModel(SavedModelCalls):
     """A loaded SavedModel. Run it like any engine of the loader."""
 
     def __init__(self, directory: Path, config: SessionConfig) -> None:
-        from glowplug.runtime.session import Session
-
         try:
-            session, serialized = Session.from_saved_model(directory, config)
+            session, serialized = open_saved_model(directory, config)
         except TensorFlowError as error:
             raise NotAModelError(
                 "TensorFlow cannot load this SavedModel",
