@@ -567,7 +567,7 @@ def legacy_keras(directory: Path) -> None:
 
 @builder
 def keras_saved_by_tensorflow(directory: Path) -> None:
-    """A Keras 3 model that `tf.saved_model.save` wrote: TensorFlow's own loader leaves its variables without a value."""
+    """A Keras 3 model that `tf.saved_model.save` wrote: the restore operation fills other variables than it reads."""
     keras.utils.set_random_seed(9)
     x = i = keras.Input((8, 8, 3))
     x = L.BatchNormalization()(L.Conv2D(4, 3)(x))

@@ -126,9 +126,9 @@ def _bound_inputs(data: bytes, start: int, end: int) -> Iterator[tuple[str, list
         if number != _CONCRETE_FUNCTIONS:
             continue
         name, function = _map_entry(data, entry_start, entry_end)
-        for field, position, last in byte_fields(function, 0, len(function)):
+        for field, first, last in byte_fields(function, 0, len(function)):
             if field == _BOUND_INPUTS:
-                captures = []
+                captures, position = list[int](), first
                 while position < last:
                     capture, position = read_varint(function, position, last)
                     captures.append(capture)
@@ -140,9 +140,7 @@ def _without_value(session: Session, handles: Sequence[_Handle]) -> list[_Handle
     if not handles:
         return []
     names = [f"{_PREFIX}/is_set/{place}" for place in range(len(handles))]
-    nodes = [
-        _node("VarIsInitializedOp", name, [handle.node]) for name, handle in zip(names, handles, strict=True)
-    ]
+    nodes = [_node("VarIsInitializedOp", name, [handle.node]) for name, handle in zip(names, handles, strict=True)]
     session.graph.extend(b"".join(nodes), {handle.node: handle.node for handle in handles})
     answers = session.prepare((), names).run(())
     return [handle for handle, is_set in zip(handles, answers, strict=True) if not is_set]

@@ -29,12 +29,10 @@ class Session:
             self._pointer: int | None = self._library.blocking.TF_NewSession(graph.pointer, options, status)
 
     @classmethod
-    def from_saved_model(
-        cls, directory: Path, config: SessionConfig, tags: Sequence[str]
-    ) -> tuple[Session, bytes]:
+    def from_saved_model(cls, directory: Path, config: SessionConfig, tags: Sequence[str]) -> tuple[Session, bytes]:
         """Load a SavedModel the way TensorFlow Serving does: variables restored, initialisers run.
 
-        `tags` choose among its graphs. Returns the session and the serialized `MetaGraphDef`, which holds the signatures.
+        `tags` choose among its graphs. Returns the session and the serialized `MetaGraphDef`, with the signatures.
         """
         session = cls.__new__(cls)
         session._library = library = open_library()
