@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .convert.pack import pack
     from .core.errors import GlowplugError
+    from .launch.spawning import spawn
     from .loader.model import Model
     from .loader.open import load, load_async
     from .loader.remote import RemoteModel
     from .probe.run import profile
-    from .standby.spawning import spawn
 
 _HOMES = {
     "GlowplugError": ".core.errors",
@@ -25,7 +25,7 @@ _HOMES = {
     "pack": ".convert.pack",
     "profile": ".probe.run",
     "RemoteModel": ".loader.remote",
-    "spawn": ".standby.spawning",
+    "spawn": ".launch.spawning",
     "__version__": ".core.version",
 }
 

@@ -42,10 +42,10 @@ def load(module, monkeypatch):
     assert opened is not None
     monkeypatch.syspath_prepend(str(module.parent))
     sys.path_importer_cache.pop(str(module.parent), None)
-    shelf = finder.Shelf(opened)
-    finder.install(shelf)
+    archived = finder.ArchivedCode(opened)
+    finder.install(archived)
     try:
-        return importlib.import_module(module.stem), shelf
+        return importlib.import_module(module.stem), archived
     finally:
         sys.modules.pop(module.stem, None)
         sys.path_importer_cache.pop(str(module.parent), None)
@@ -53,9 +53,9 @@ def load(module, monkeypatch):
 
 def test_a_module_comes_from_the_archive_and_looks_like_any_other(module, monkeypatch):
     write(module)
-    loaded, shelf = load(module, monkeypatch)
+    loaded, archived = load(module, monkeypatch)
     assert loaded.value == "archive"
-    assert shelf.served == 1
+    assert archived.served == 1
     assert loaded.__file__ == loaded.__spec__.origin == str(module)
     assert loaded.__spec__.cached == loaded.__cached__ == importlib.util.cache_from_source(str(module))
     assert loaded.__loader__.get_source(module.stem) == "value = 'file'\n"
@@ -64,21 +64,21 @@ def test_a_module_comes_from_the_archive_and_looks_like_any_other(module, monkey
 def test_code_unpacked_ahead_is_the_same(module, monkeypatch):
     write(module)
     opened = archive.read("test.code", IDENTITY)
-    shelf = finder.Shelf(opened)
-    assert shelf.unpack_next(lambda: False) == 0
-    assert shelf.unpack_next(lambda: True) == 1
+    archived = finder.ArchivedCode(opened)
+    assert archived.unpack_next(lambda: False) == 0
+    assert archived.unpack_next(lambda: True) == 1
     (row,) = opened
     names: dict[str, object] = {}
-    exec(shelf.code(row), names)
+    exec(archived.code(row), names)
     assert names["value"] == "archive"
 
 
 def test_a_changed_source_is_read_from_its_file(module, monkeypatch):
     write(module)
     module.write_text("value = 'changed'\n")
-    loaded, shelf = load(module, monkeypatch)
+    loaded, archived = load(module, monkeypatch)
     assert loaded.value == "changed"
-    assert shelf.served == 0
+    assert archived.served == 0
 
 
 def test_a_changed_folder_is_searched_anew(module, monkeypatch):

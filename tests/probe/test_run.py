@@ -10,8 +10,7 @@ import pytest
 from glowplug.core.errors import UsageError
 from glowplug.core.profile import PHASES
 from glowplug.probe import page_cache
-from glowplug.probe.run import profile_target
-from glowplug.probe.target import resolve_target
+from glowplug.probe.run import profilable_target, profile_target
 
 
 @pytest.mark.parametrize(
@@ -27,13 +26,13 @@ from glowplug.probe.target import resolve_target
 )
 def test_a_wrong_target_gets_one_line(words: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
-        resolve_target(words)
+        profilable_target(words)
     assert "\n" not in str(caught.value)
 
 
 def test_a_directory_needs_a_main(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="without __main__"):
-        resolve_target([str(tmp_path)])
+        profilable_target([str(tmp_path)])
     (tmp_path / "__main__.py").write_text("import colorsys")
     profile = profile_target([str(tmp_path)])
     assert profile.exit_code == 0
@@ -42,7 +41,7 @@ def test_a_directory_needs_a_main(tmp_path: Path) -> None:
 
 def test_a_command_without_dashes_is_pointed_to_them() -> None:
     with pytest.raises(UsageError, match="glowplug profile -- ls"):
-        resolve_target(["ls"])
+        profilable_target(["ls"])
 
 
 def test_repetition_keeps_every_run_and_returns_the_median() -> None:

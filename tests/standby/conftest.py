@@ -16,13 +16,15 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 CLIENT = """
 import sys
-from glowplug.imports.program import target_from_words
+from glowplug.core.target import target_from_words
+from glowplug.launch.start import Options
+from glowplug.launch.warm import run_in_standby
 from glowplug.standby import client
 
 preload, start, *words = sys.argv[1:]
-options = {"imports": False, "prefetch": False, "trace_cache": False, "explain": ""}
+options = Options(imports=False, prefetch=False, trace_cache=False)
 names = tuple(preload.split(","))
-outcome = client.run_script(target_from_words(words), options, start=start == "start", preload=names)
+outcome = run_in_standby(target_from_words(words), options, start=start == "start", preload=names)
 if outcome.code is None:
     sys.exit(f"not run: {outcome.note}")
 client.leave(outcome.code)

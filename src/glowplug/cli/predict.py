@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from glowplug.core.manifest import Signature
-    from glowplug.loader.model import Callable, Model
+    from glowplug.loader.model import CallableSignature, Model
 
 NAME = "predict"
 HELP = "call a bundle once, and say how long it took"
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _timed(
-    call: Callable, inputs: Mapping[str, Any], load_ns: int, repeat: int
+    call: CallableSignature, inputs: Mapping[str, Any], load_ns: int, repeat: int
 ) -> tuple[dict[str, NDArray[Any]], Timing]:
     from statistics import median
 

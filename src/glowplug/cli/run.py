@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from .options import add_program, program_words
 
 if TYPE_CHECKING:
-    from glowplug.imports.program import Target
-    from glowplug.imports.start import Options
+    from glowplug.core.target import Target
+    from glowplug.launch.start import Options
 
 NAME = "run"
 HELP = "run a script, a module or a piece of code faster, with no edit to it"
@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Callable[[], int]:
     """Prepare the program and return the function that becomes it, unless the standby runs it."""
-    from glowplug.imports.program import target_from_words
-    from glowplug.imports.start import Options, start
+    from glowplug.core.target import target_from_words
+    from glowplug.launch.start import Options, start
 
     target = target_from_words(program_words(args))
     options = Options(
@@ -76,9 +76,10 @@ def _try_standby(asked: bool | None, target: Target, options: Options) -> None:
         asked = _wanted("GLOWPLUG_STANDBY")
     if asked is False:
         return
+    from glowplug.launch.warm import run_in_standby
     from glowplug.standby import client
 
-    outcome = client.run_script(target, options._asdict(), start=bool(asked))
+    outcome = run_in_standby(target, options, start=bool(asked))
     if outcome.code is not None:
         client.leave(outcome.code)
     if outcome.note and (asked or options.explain):

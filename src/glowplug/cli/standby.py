@@ -44,18 +44,19 @@ def run(args: argparse.Namespace) -> int:
 
 def _start(args: argparse.Namespace) -> int:
     from glowplug.core.errors import UsageError
-    from glowplug.standby import client, control, launch
+    from glowplug.launch.warm import COMPANION, PRELOAD
+    from glowplug.standby import control, launch
 
     kind = args.kind or "python"
     if kind == "native" and args.preload:
         raise UsageError("a native standby has no preload list", seen=args.preload, remedy="leave --preload out")
     if kind == "native":
-        from glowplug.loader.remote import PRELOAD
+        from glowplug.loader import remote
 
-        preload = PRELOAD
+        preload, companion = remote.PRELOAD, ""
     else:
-        preload = tuple(args.preload.split(",")) if args.preload else client.PRELOAD
-    name = launch.launch(kind, preload, idle_s=args.idle)
+        preload, companion = tuple(args.preload.split(",")) if args.preload else PRELOAD, COMPANION
+    name = launch.launch(kind, preload, companion, idle_s=args.idle)
     found = control.status(name)
     _print(args, found, f"standby {name} runs: process {found['pid']}, {found['preload']}")
     return 0

@@ -50,7 +50,7 @@ _RANDOM += (
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecordedCall:
     """A call and what the source answered: outputs by name, or `None` where it refused."""
 
     request: Request
@@ -61,7 +61,7 @@ class Call:
 class Recording:
     """All calls, and the signatures whose answers are random."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[RecordedCall, ...]
     random: frozenset[str]
 
 
@@ -73,7 +73,7 @@ def record(source: SavedModel, given: Sequence[Request], *, need_all: bool) -> R
     graph = GraphEditor(source.meta_graph.graph_def)
     inline_calls(graph)
     makers = (*example_makers(graph), words)
-    calls: list[Call] = []
+    calls: list[RecordedCall] = []
     for name, signature in source.signatures.items():
         mine = [request for request in given if request.signature == name]
         calls += [_call(source, request) for request in mine]
@@ -113,14 +113,14 @@ def compare(engine: Engine, recording: Recording) -> dict[str, Any]:
     return {"calls": counts, "outputs": outputs, "dtypes": by_dtype, "random": sorted(recording.random)}
 
 
-def _call(source: SavedModel, request: Request) -> Call:
+def _call(source: SavedModel, request: Request) -> RecordedCall:
     try:
-        return Call(request, source.call(request.signature, request.inputs))
+        return RecordedCall(request, source.call(request.signature, request.inputs))
     except TensorFlowError:
-        return Call(request, None)
+        return RecordedCall(request, None)
 
 
-def _accepted_style(source: SavedModel, name: str, makers: Any, calls: list[Call]) -> Style | None:
+def _accepted_style(source: SavedModel, name: str, makers: Any, calls: list[RecordedCall]) -> Style | None:
     inputs = source.signatures[name].inputs
     for style in styles(inputs, makers):
         attempt = _call(source, Request(name, make_inputs(inputs, style, 2, seed=0)))
@@ -130,7 +130,7 @@ def _accepted_style(source: SavedModel, name: str, makers: Any, calls: list[Call
     return None
 
 
-def _repeat(engine: Engine, call: Call) -> dict[str, NDArray[Any]] | None:
+def _repeat(engine: Engine, call: RecordedCall) -> dict[str, NDArray[Any]] | None:
     name, signature = call.request.signature, engine.signatures[call.request.signature]
     arrays = [call.request.inputs[key] for key in signature.inputs]
     try:

@@ -38,8 +38,8 @@ class Acceleration:
         self._active: bool | None = None
         self._release = ""
         self._archive: archive.Archive | None = None
-        self._shelf: finder.Shelf | None = None
-        self._desk = pages.Desk(parts.PAGES, parts.SOURCES, parts.INSTEAD, self._window)
+        self._code: finder.ArchivedCode | None = None
+        self._pages = pages.PendingPages(parts.PAGES, parts.SOURCES, parts.INSTEAD, self._window)
         self._began_ns = 0
         self._early: frozenset[str] = frozenset()
         for name in (_KERAS, _TENSORFLOW):
@@ -49,15 +49,15 @@ class Acceleration:
 
     def finish(self) -> None:
         """Keep for the next start what this one has loaded. For the end of the program."""
-        if self._shelf is not None:
-            self._ledger.add(_PART, f"{self._shelf.served} modules came from the archive", modules=self._shelf.served)
+        if self._code is not None:
+            self._ledger.add(_PART, f"{self._code.served} modules came from the archive", modules=self._code.served)
         if self._active:
-            fetched = ", ".join(sorted(self._desk.fetched)) or "none"
+            fetched = ", ".join(sorted(self._pages.fetched)) or "none"
             self._ledger.add(
                 _PART,
-                f"{self._desk.count} parts of the API were put off, of which the program asked for {fetched}",
-                put_off=self._desk.count,
-                fetched=len(self._desk.fetched),
+                f"{self._pages.count} parts of the API were put off, of which the program asked for {fetched}",
+                put_off=self._pages.count,
+                fetched=len(self._pages.fetched),
             )
             self._keep()
 
@@ -83,13 +83,13 @@ class Acceleration:
             return
         if module is not None and module.__name__ == _TENSORFLOW:
             _load_packages(module)
-            registries.await_keys(parts.AWAITED, self._desk.import_whole)
+            registries.await_keys(parts.AWAITED, self._pages.import_whole)
         self._window.leave()
         if not self._window.is_open():
             took = perf_counter_ns() - self._began_ns
             self._early = frozenset(sys.modules)
-            if self._shelf is not None:
-                self._shelf.forget()
+            if self._code is not None:
+                self._code.forget()
             self._ledger.add(_PART, f"{len(sys.modules)} modules loaded in {seconds(took)}", import_ns=took)
             if self._archive is None:
                 self._keep()  # now: a service that is ended by a signal never comes to the end of the program
@@ -108,14 +108,14 @@ class Acceleration:
                 _PART, f"{seen} was not verified ({', '.join(versions.VERIFIED)} were); it is imported as usual"
             )
             return False
-        for opening in (pause_collector, references.share_references, self._desk.put_off):
+        for opening in (pause_collector, references.share_references, self._pages.put_off):
             self._window.add(opening)
         self._archive = archive.read(collect.archive_name(), collect.identity())
         if self._archive is None:
             self._ledger.add(_PART, "no archive of bytecode yet: this start makes one")
         else:
-            self._shelf = finder.Shelf(self._archive)
-            finder.install(self._shelf)
+            self._code = finder.ArchivedCode(self._archive)
+            finder.install(self._code)
             known = self._archive
             waiting = deferred.Deferrals(parts.DEFERRED, lambda name: known.row(name) is not None, self._window)
             self._window.add(waiting.put_off)
@@ -127,8 +127,8 @@ class Acceleration:
         began = perf_counter_ns()
         opening = Opening(package)
         count = 0
-        if self._shelf is not None:
-            count = self._shelf.unpack_next(opening.is_under_way)
+        if self._code is not None:
+            count = self._code.unpack_next(opening.is_under_way)
         unpacked = perf_counter_ns()
         opening.wait()
         took = perf_counter_ns() - began

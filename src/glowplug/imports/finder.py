@@ -26,7 +26,7 @@ from typing import Any
 from .archive import Archive, Row
 
 
-class Shelf:
+class ArchivedCode:
     """An archive at work: which code was unpacked ahead, and how many modules it has given."""
 
     def __init__(self, archive: Archive) -> None:
@@ -67,14 +67,14 @@ class Shelf:
 class ArchiveLoader(SourceFileLoader):
     """Loads a module of the archive, or its file where that has changed."""
 
-    def __init__(self, row: Row, shelf: Shelf) -> None:
+    def __init__(self, row: Row, archived: ArchivedCode) -> None:
         super().__init__(row.name, row.path)
-        self._row, self._shelf = row, shelf
+        self._row, self._archived = row, archived
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the module's code."""
         if fullname == self._row.name:
-            code = self._shelf.code(self._row)
+            code = self._archived.code(self._row)
             if code is not None:
                 return code
         return super().get_code(fullname)
@@ -83,7 +83,7 @@ class ArchiveLoader(SourceFileLoader):
 class ArchiveFinder(FileFinder):
     """Python's finder for one folder, which knows some answers already."""
 
-    def __init__(self, folder: str, modified_ns: int, shelf: Shelf) -> None:
+    def __init__(self, folder: str, modified_ns: int, archived: ArchivedCode) -> None:
         super().__init__(
             folder,
             (ExtensionFileLoader, EXTENSION_SUFFIXES),
@@ -91,15 +91,15 @@ class ArchiveFinder(FileFinder):
             (SourcelessFileLoader, BYTECODE_SUFFIXES),
         )
         self._modified_ns = modified_ns
-        self._shelf = shelf
+        self._archived = archived
         self._trusted: bool | None = None
 
     def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
         """Return the spec that Python's own finder would."""
-        row = self._shelf.archive.row(fullname)
+        row = self._archived.archive.row(fullname)
         if row is None or not self._is_unchanged() or _folder_of(row) != self.path:
             return super().find_spec(fullname, target)
-        return make_spec(row, self._shelf)
+        return make_spec(row, self._archived)
 
     def invalidate_caches(self) -> None:
         """Look at the folder again before the next answer."""
@@ -115,9 +115,9 @@ class ArchiveFinder(FileFinder):
         return self._trusted
 
 
-def make_spec(row: Row, shelf: Shelf) -> ModuleSpec:
+def make_spec(row: Row, archived: ArchivedCode) -> ModuleSpec:
     """Return a module's spec, as `spec_from_file_location` would make it."""
-    loader = ArchiveLoader(row, shelf) if row.length else ExtensionFileLoader(row.name, row.path)
+    loader = ArchiveLoader(row, archived) if row.length else ExtensionFileLoader(row.name, row.path)
     spec: Any = ModuleSpec(row.name, loader, origin=row.path)
     spec._set_fileattr = True
     if row.is_package:
@@ -125,12 +125,12 @@ def make_spec(row: Row, shelf: Shelf) -> ModuleSpec:
     return spec  # type: ignore[no-any-return]
 
 
-def install(shelf: Shelf) -> list[str]:
+def install(archived: ArchivedCode) -> list[str]:
     """Put a finder of ours where Python looks for one, for each folder of the archive; return the folders."""
     done = []
-    for folder, modified_ns in shelf.archive.folders.items():
+    for folder, modified_ns in archived.archive.folders.items():
         if type(sys.path_importer_cache.get(folder)) in (FileFinder, type(None)):
-            sys.path_importer_cache[folder] = ArchiveFinder(folder, modified_ns, shelf)
+            sys.path_importer_cache[folder] = ArchiveFinder(folder, modified_ns, archived)
             done.append(folder)
     return done
 

@@ -56,7 +56,7 @@ class Source(ModuleType):
         return Token(self.__name__, name)
 
 
-class Desk:
+class PendingPages:
     """Knows what is put off, and fetches it. Also the finder of placeholders and sources."""
 
     def __init__(

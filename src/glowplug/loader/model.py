@@ -37,7 +37,7 @@ class Info:
     equivalence: Mapping[str, Any]
 
 
-class Callable:
+class CallableSignature:
     """One signature of a model."""
 
     __slots__ = ("_engine", "_name", "signature")
@@ -75,7 +75,7 @@ class Model:
         self._engine = engine
         self._bundle = bundle
         self.info = info
-        self._signatures = {name: Callable(engine, name) for name in engine.signatures}
+        self._signatures = {name: CallableSignature(engine, name) for name in engine.signatures}
 
     @property
     def signatures(self) -> Mapping[str, Signature]:
@@ -87,7 +87,7 @@ class Model:
         """The engine that runs the model: `native` or `savedmodel`."""
         return self.info.engine
 
-    def signature(self, name: str) -> Callable:
+    def signature(self, name: str) -> CallableSignature:
         """Return the signature of that name, to be called."""
         try:
             return self._signatures[name]

@@ -18,7 +18,7 @@ from glowplug.runtime.config import SessionConfig
 from .engine import Options
 
 if TYPE_CHECKING:
-    from glowplug.runtime.session import Call
+    from glowplug.runtime.session import PreparedCall
 
 
 _REF_VARIABLES = ("VariableV2", "Variable", "TemporaryVariable")
@@ -96,7 +96,7 @@ class NativeEngine:
         if self.memory.released == self.memory.lent:
             self.memory.forget()
 
-    def _prepare(self, manifest: Manifest, signature: Signature) -> tuple[Call, list[str]]:
+    def _prepare(self, manifest: Manifest, signature: Signature) -> tuple[PreparedCall, list[str]]:
         assert self._session is not None
         feeds = [port.tensor for port in signature.inputs.values()]
         feeds += [manifest.tensors[index].node for index in signature.weights]

@@ -18,7 +18,7 @@ from glowplug.runtime.config import SessionConfig
 from .engine import Options
 
 if TYPE_CHECKING:
-    from glowplug.runtime.session import Call, Session
+    from glowplug.runtime.session import PreparedCall, Session
 
 
 SERVE = ("serve",)  # the tag of the graph that is there to be called
@@ -63,7 +63,7 @@ class SavedModelCalls:
         ports = self.signatures[signature].inputs.values()
         tensors = [Tensor.from_array(array, port.spec.dtype) for array, port in zip(inputs, ports, strict=True)]
         try:
-            call: Call = self._calls[signature]
+            call: PreparedCall = self._calls[signature]
             return call.run(tensors, copy=True)
         finally:
             for tensor in tensors:
@@ -96,7 +96,7 @@ class SavedModelEngine(SavedModelCalls):
         super().__init__(session, bundle.manifest.signatures)
 
 
-def _prepare(session: Session, signature: Signature) -> Call:
+def _prepare(session: Session, signature: Signature) -> PreparedCall:
     feeds = [port.tensor for port in signature.inputs.values()]
     fetches = [port.tensor for port in signature.outputs.values()]
     return session.prepare(feeds, fetches, signature.targets)

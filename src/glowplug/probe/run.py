@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from glowplug.core.errors import UsageError
 from glowplug.core.profile import PHASES, Profile, Runs
+from glowplug.core.target import SCRIPT, Target, target_from_words
 
 from .entry_files import run_directory
 from .events import read_images
 from .launch import launch
 from .merge import merge
 from .page_cache import Cooled, cool
-from .target import Target, resolve_target
 
 
 def profile_target(
@@ -33,14 +35,15 @@ def profile_target(
     """
     if repeat < 1:
         raise UsageError("a target runs at least once", seen=f"--repeat {repeat}", remedy="give 1 or more")
-    target = resolve_target(words, python=python)
+    target = profilable_target(words)
+    command = target.command(python or sys.executable)
     variables = dict(os.environ if environment is None else environment)
     profiles: list[Profile] = []
     for number in range(1, repeat + 1):
         if progress is not None and repeat > 1:
             progress(f"run {number} of {repeat}")
-        cooled = cool(target.arguments) if cold_cache else Cooled("warm", "")
-        profiles.append(_profile_once(target, variables, cooled))
+        cooled = cool(command) if cold_cache else Cooled("warm", "")
+        profiles.append(_profile_once(target, command, variables, cooled))
         if profiles[-1].exit_code != 0:
             break
     return _median(profiles, repeat)
@@ -49,12 +52,20 @@ def profile_target(
 profile = profile_target  # the name under which the package exports it
 
 
-def _profile_once(target: Target, environment: Mapping[str, str], cooled: Cooled) -> Profile:
+def profilable_target(words: Sequence[str]) -> Target:
+    """Turn `script.py ARGS`, `-m module ARGS`, `-c CODE ARGS` or `-- COMMAND ARGS` into a target."""
+    target = target_from_words(words, verb="profile", commands=True)
+    if target.kind == SCRIPT and Path(target.name).is_dir() and not Path(target.name, "__main__.py").is_file():
+        raise UsageError("the target is a directory without __main__.py", seen=target.name, remedy="name a script")
+    return target
+
+
+def _profile_once(target: Target, command: tuple[str, ...], environment: Mapping[str, str], cooled: Cooled) -> Profile:
     with run_directory() as directory:
-        launched = launch(target.arguments, directory, environment)
+        launched = launch(command, directory, environment)
         images = read_images(directory / "events")
     notes = (cooled.note,) if cooled.note else ()
-    return merge(launched, images, target.shown, environment, page_cache=cooled.state, notes=notes)
+    return merge(launched, images, target.words(), environment, page_cache=cooled.state, notes=notes)
 
 
 def _median(profiles: Sequence[Profile], wanted: int) -> Profile:

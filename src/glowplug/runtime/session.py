@@ -62,9 +62,9 @@ class Session:
         fetches: Sequence[str],
         targets: Sequence[str] = (),
         constants: Sequence[Tensor] = (),
-    ) -> Call:
+    ) -> PreparedCall:
         """Look up the names of a call once. The last feeds are `constants`, the same in every run."""
-        return Call(self, feeds, fetches, targets, constants)
+        return PreparedCall(self, feeds, fetches, targets, constants)
 
     @property
     def pointer(self) -> int:
@@ -86,7 +86,7 @@ class Session:
         self.graph.close()
 
 
-class Call:
+class PreparedCall:
     """What to feed and fetch, resolved once and run many times."""
 
     __slots__ = ("_constants", "_feeds", "_fetches", "_inputs", "_session", "_targets", "_values")

@@ -19,7 +19,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ModelReference:
     """Which model is meant: by number, by label, or the newest one where both are missing."""
 
     name: str

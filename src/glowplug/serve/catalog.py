@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from glowplug.core.errors import NotReadyError, RequestError
 
-from .calls import Target
+from .calls import ModelReference
 from .group import Group
 from .model_config import ModelConfig
 from .versions import State, Version
@@ -34,7 +34,7 @@ class Catalog:
     def __init__(self) -> None:
         self.models: dict[str, Model] = {}
 
-    def find(self, target: Target) -> Version:
+    def find(self, target: ModelReference) -> Version:
         """Return the version that a request is for; raises `RequestError` where there is none that answers."""
         model = self.models.get(target.name)
         number = target.version
@@ -61,13 +61,13 @@ class Catalog:
         states = [v.state for v in model.versions.values() if number in (None, v.number)]
         return any(state in (State.START, State.LOADING) for state in states)
 
-    def group(self, target: Target) -> tuple[Version, Group]:
+    def group(self, target: ModelReference) -> tuple[Version, Group]:
         """Return the version and its workers."""
         version = self.find(target)
         assert version.group is not None
         return version, version.group
 
-    def statuses(self, target: Target) -> list[Version]:
+    def statuses(self, target: ModelReference) -> list[Version]:
         """Return the versions whose status was asked for, newest first."""
         model = self.models.get(target.name)
         number = target.version

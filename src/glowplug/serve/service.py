@@ -14,7 +14,7 @@ from glowplug.core.dtypes import BY_NAME
 from glowplug.core.errors import NotReadyError, RequestError
 
 from . import inference
-from .calls import Arrays, Target, check_inputs, choose_outputs, find_signature
+from .calls import Arrays, ModelReference, check_inputs, choose_outputs, find_signature
 from .catalog import Catalog
 from .examples import serialized
 from .group import Group
@@ -67,7 +67,7 @@ class Service:
         self._wait = None
 
     async def predict(
-        self, target: Target, signature: str, inputs: Arrays, wanted: list[str], timeout_s: float
+        self, target: ModelReference, signature: str, inputs: Arrays, wanted: list[str], timeout_s: float
     ) -> tuple[Version, str, dict[str, Any]]:
         """Run a signature. Returns the version that answered, the signature's name and the outputs."""
         version, group = self.catalog.group(target)
@@ -89,7 +89,7 @@ class Service:
         return answer
 
     async def infer(
-        self, method: str, target: Target, signature: str, given: Any, timeout_s: float
+        self, method: str, target: ModelReference, signature: str, given: Any, timeout_s: float
     ) -> tuple[Version, str, Any]:
         """Classify or regress examples. Returns the version, the signature's name and the result message."""
         version, group = self.catalog.group(target)
@@ -119,7 +119,7 @@ class Service:
             results.append(result)
         return results
 
-    def metadata(self, target: Target) -> tuple[Version, Any]:
+    def metadata(self, target: ModelReference) -> tuple[Version, Any]:
         """Return a version and the `SignatureDefMap` that describes it."""
         version, group = self.catalog.group(target)
         found = serving("SignatureDefMap")()
@@ -138,7 +138,7 @@ class Service:
                         info.tensor_shape.dim.add(size=-1 if size is None else size)
         return version, found
 
-    def status(self, target: Target) -> Any:
+    def status(self, target: ModelReference) -> Any:
         """Return the `GetModelStatusResponse` for a model or one version of it."""
         response = serving("GetModelStatusResponse")()
         for version in self.catalog.statuses(target):
@@ -148,12 +148,12 @@ class Service:
         return response
 
 
-def read_target(spec: Any) -> Target:
+def read_target(spec: Any) -> ModelReference:
     """Return which model a `ModelSpec` means."""
     if not spec.name:
         raise RequestError("ModelSpec has no name specified")
     choice = spec.WhichOneof("version_choice")
-    return Target(
+    return ModelReference(
         spec.name,
         spec.version.value if choice == "version" else None,
         spec.version_label if choice == "version_label" else None,

@@ -17,7 +17,6 @@ from glowplug.core.errors import StandbyError
 
 from . import identity, key, paths, wire
 
-PRELOAD = ("tensorflow", "keras")
 _RELAYED = (
     signal.SIGHUP,
     signal.SIGINT,
@@ -42,23 +41,6 @@ class Outcome:
         self.note = note
 
 
-def run_script(target: Any, options: Any, *, start: bool, preload: tuple[str, ...] | None = None) -> Outcome:
-    """Run a program (`kind`, `name`, `arguments`) through a standby and wait for its end.
-
-    With `start`, one is started and waited for where none runs. `options` are those of `glowplug run`. Raises
-    `StandbyError` only once the program has begun, so that nobody runs it a second time.
-    """
-    chosen = options if isinstance(options, Mapping) else options._asdict()
-    return run(
-        "glowplug.standby.program:run_program",
-        [target.kind, target.name, list(target.arguments), dict(chosen)],
-        start=start,
-        kind="python",
-        preload=PRELOAD if preload is None else preload,
-        program=(target.kind, target.name),
-    )
-
-
 def run(
     call: str,
     arguments: Sequence[Any],
@@ -66,9 +48,10 @@ def run(
     start: bool,
     kind: str,
     preload: tuple[str, ...],
+    companion: str = "",
     program: tuple[str, str] | None = None,
 ) -> Outcome:
-    """Call `package.module:function` with plain values in a child, in the foreground."""
+    """Call `package.module:function` with plain values in a child, in the foreground; otherwise as `begin`."""
     terminal = _terminal()
     descriptors = {number: number for number in identity.open_standard()}
     if terminal is not None:
@@ -82,6 +65,7 @@ def run(
                     start=start,
                     kind=kind,
                     preload=preload,
+                    companion=companion,
                     program=program,
                     descriptors=descriptors,
                     before_request=signals.catch,
@@ -159,14 +143,17 @@ def begin(
     kind: str,
     preload: tuple[str, ...],
     descriptors: Mapping[int, int],
+    companion: str = "",
     program: tuple[str, str] | None = None,
     rehearsed: bool = False,
     before_request: Callable[[], None] | None = None,
 ) -> Begun | str:
     """Ask a standby for a child that calls `call`; return it, or the reason why there is none.
 
-    `descriptors` gives what each descriptor of the child is here. With `rehearsed`, the child may have done what is
-    usual in its kind of standby. `before_request` is called at the last moment at which nothing can have begun.
+    With `start`, one is started and waited for where none runs: one that imports `preload` and calls `companion`, a
+    `package.module:function`, before it forks. `descriptors` gives what each descriptor of the child is here. With
+    `rehearsed`, the child may have done what is usual in its kind of standby. `before_request` is called at the last
+    moment at which nothing can have begun.
     """
     components = key.components(kind, preload)
     name = key.digest(components)
@@ -178,7 +165,7 @@ def begin(
                 return "no standby runs" if not tries else "the standby does not stay"
             from .launch import launch
 
-            launch(kind, preload)
+            launch(kind, preload, companion)
             tries += 1
             connection = connect(name)
             continue

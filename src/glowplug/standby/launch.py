@@ -16,10 +16,13 @@ IDLE_S = 1800.0
 _IDLE = "GLOWPLUG_STANDBY_IDLE"
 
 
-def launch(kind: str, preload: tuple[str, ...], *, idle_s: float | None = None, wait: bool = True) -> str:
+def launch(
+    kind: str, preload: tuple[str, ...], companion: str = "", *, idle_s: float | None = None, wait: bool = True
+) -> str:
     """Start a standby of this process's key, unless one is starting or there already; return its name.
 
-    Raises `StandbyError` if it cannot start. It outlives this process, and ends when it has been idle for `idle_s`.
+    It imports `preload` and calls `companion`, a `package.module:function`, with it. Raises `StandbyError` if it cannot
+    start. It outlives this process, and ends when it has been idle for `idle_s`.
     """
     components = key.components(kind, preload)
     name = key.digest(components)
@@ -29,7 +32,7 @@ def launch(kind: str, preload: tuple[str, ...], *, idle_s: float | None = None, 
         fcntl.flock(turn, fcntl.LOCK_EX)  # one starts it, the others find it when their turn comes
         if not _is_served(directory, name):
             # Who does not wait leaves the turn to the new standby, which keeps it until it is ready.
-            _start(kind, preload, components, name, directory, idle_s, turn=None if wait else turn)
+            _start(kind, preload, companion, components, name, directory, idle_s, turn=None if wait else turn)
     finally:
         os.close(turn)
         os.close(directory)
@@ -58,6 +61,7 @@ def _is_served(directory: int, name: str) -> bool:
 def _start(
     kind: str,
     preload: tuple[str, ...],
+    companion: str,
     components: dict[str, str],
     name: str,
     directory: int,
@@ -71,6 +75,7 @@ def _start(
         "path": key.search_path(),
         "kind": kind,
         "preload": preload,
+        "companion": companion,
         "idle_s": _idle_limit() if idle_s is None else float(idle_s),
         "ready": report,
         "turn": turn,

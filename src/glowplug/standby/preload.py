@@ -12,18 +12,6 @@ from glowplug.core.errors import StandbyError
 from . import pools
 from .parking import Garage, park
 
-# Ours, that every child needs: by name, since some belong to layers above this one.
-_COMPANIONS = (
-    "runpy",
-    "termios",
-    "glowplug.standby.program",
-    "glowplug.standby.vetting",
-    "glowplug.imports.program",
-    "glowplug.imports.start",
-    "glowplug.imports.watch",
-)
-_TRAINING = "glowplug.train.switch"
-
 
 def thread_count() -> int:
     """Return how many threads the kernel sees in this process."""
@@ -41,8 +29,8 @@ def assert_one_thread() -> None:
         )
 
 
-def import_all(kind: str, preload: tuple[str, ...]) -> Garage | None:
-    """Import the list in order, warm what is safe, and leave one thread and frozen memory."""
+def import_all(kind: str, preload: tuple[str, ...], companion: str = "") -> Garage | None:
+    """Import the list in order, call the companion, warm what is safe, and leave one thread and frozen memory."""
     gc.disable()
     roots: dict[str, list[str]] = {}
     variables: dict[str, dict[str, str]] = {}
@@ -55,10 +43,10 @@ def import_all(kind: str, preload: tuple[str, ...]) -> Garage | None:
     os.environ.update(environment)  # what the imports set is the programs' (and would change the key of a successor)
     _warm(kind)
     if kind == "python":
-        for name in _COMPANIONS:
-            import_module(name)
-        if {"tensorflow", "keras"} <= set(preload):
-            import_module(_TRAINING).prepare()
+        from . import vetting  # noqa: F401 - every child needs it
+    if companion:
+        module, _, function = companion.partition(":")
+        getattr(import_module(module), function)(preload)
         if preload:
             roots[preload[-1]] = [each for each in sys.modules if each not in at_first]
     pools.end()

@@ -305,7 +305,7 @@ def main(settings: dict[str, Any]) -> int:
     if components != settings["key"]:
         return _report(settings, f"it would differ in {key.difference(components, settings['key'])}")
     try:
-        garage = preload.import_all(kind, names)
+        garage = preload.import_all(kind, names, settings["companion"])
         modules = [module for module in sys.modules.values() if module is not None]
         modules += garage.modules() if garage is not None else []
         fresh = Freshness(modules)
@@ -320,7 +320,7 @@ def main(settings: dict[str, Any]) -> int:
         from .launch import launch
 
         fcntl.flock(lock, fcntl.LOCK_UN)  # the next one may begin while runs of this one go on
-        launch(kind, names, idle_s=settings["idle_s"], wait=False)
+        launch(kind, names, settings["companion"], idle_s=settings["idle_s"], wait=False)
 
     server = Server(listener, components, float(settings["idle_s"]), fresh, replace, belongings=(lock, directory))
     _report(settings, "")

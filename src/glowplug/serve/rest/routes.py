@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from glowplug.core.errors import GlowplugError, NotReadyError, RequestError
 from glowplug.serve import inference
-from glowplug.serve.calls import Target, find_signature
+from glowplug.serve.calls import ModelReference, find_signature
 from glowplug.serve.examples import read_json
 from glowplug.serve.json_predict import read_body, read_inputs, write_answer
 from glowplug.serve.json_tensor import dumps
@@ -86,7 +86,7 @@ class Routes:
             self._log.request("REST", method or request.path[:200], code, seconds, identity, model=model)
         return response
 
-    async def _predict(self, target: Target, body: bytes) -> bytes:
+    async def _predict(self, target: ModelReference, body: bytes) -> bytes:
         parsed = read_body(body)
         _, group = self._service.catalog.group(target)
         _, signature = find_signature(group.signatures, parsed.signature)
@@ -94,20 +94,20 @@ class Routes:
         _, _, outputs = await self._service.predict(target, parsed.signature, inputs, [], self._timeout_s)
         return write_answer(parsed.form, outputs)
 
-    async def _classify(self, target: Target, body: bytes) -> bytes:
+    async def _classify(self, target: ModelReference, body: bytes) -> bytes:
         name, given = read_json(body)
         _, _, result = await self._service.infer("classify", target, name, given, self._timeout_s)
         return inference.classification_json(result)
 
-    async def _regress(self, target: Target, body: bytes) -> bytes:
+    async def _regress(self, target: ModelReference, body: bytes) -> bytes:
         name, given = read_json(body)
         _, _, result = await self._service.infer("regress", target, name, given, self._timeout_s)
         return inference.regression_json(result)
 
-    def _status(self, target: Target) -> bytes:
+    def _status(self, target: ModelReference) -> bytes:
         return dumps(to_dict(self._service.status(target)))
 
-    def _metadata(self, target: Target) -> bytes:
+    def _metadata(self, target: ModelReference) -> bytes:
         version, found = self._service.metadata(target)
         document: dict[str, Any] = {
             "model_spec": to_dict(write_spec(version, "")),
@@ -116,11 +116,11 @@ class Routes:
         return dumps(document)
 
 
-def _target(found: re.Match[str], name: str) -> Target:
+def _target(found: re.Match[str], name: str) -> ModelReference:
     version = found["version"]
     if version is not None and int(version) > _MAX_VERSION:
         raise RequestError(f"Failed to convert version: {version[:40]} to numeric.")
-    return Target(name, None if version is None else int(version), found["label"] and unquote(found["label"]))
+    return ModelReference(name, None if version is None else int(version), found["label"] and unquote(found["label"]))
 
 
 def _malformed(request: Request) -> RequestError:

@@ -18,10 +18,10 @@ from glowplug.core.manifest import Manifest
 from . import saved_model
 from .entry import Entry, Plan
 from .regions import RegionFile
-from .variables import Target, unique_names
+from .variables import LoadableVariable, unique_names
 
 
-def bind(model: Any, targets: tuple[Target, ...], path: Path, files: ExitStack, *, mapped: bool) -> Plan:
+def bind(model: Any, targets: tuple[LoadableVariable, ...], path: Path, files: ExitStack, *, mapped: bool) -> Plan:
     """Match a bundle's variables with the model's; refuse a bundle that lacks some of them."""
     bundle = open_bundle(path)
     if bundle.manifest.engine == "savedmodel":

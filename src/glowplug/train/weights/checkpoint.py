@@ -17,7 +17,7 @@ from .entry import Binding, Entry, Plan
 from .matching import by_name
 from .regions import truncated
 from .tensors import numpy_dtype
-from .variables import Target
+from .variables import LoadableVariable
 
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _VALUE = "VARIABLE_VALUE"
@@ -70,7 +70,7 @@ def _entry(prefix: Path, key: str, dtype: Any, shape: tuple[int, ...]) -> Entry:
     return Entry(key, dtype.name, shape, nbytes, fetch)
 
 
-def bind(model: Any, targets: tuple[Target, ...], prefix: Path) -> Plan:
+def bind(model: Any, targets: tuple[LoadableVariable, ...], prefix: Path) -> Plan:
     """Match by the objects that hold the variables, at whatever place of the checkpoint the model was."""
     entries, graph = read_entries(prefix)
     if graph is None:

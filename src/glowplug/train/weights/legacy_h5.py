@@ -10,7 +10,7 @@ import h5py
 from glowplug.core.errors import WeightsError
 
 from .entry import Binding, Entry, Plan
-from .variables import Target
+from .variables import LoadableVariable
 
 _WHOLE_MODEL = "model_weights"
 _TOP = "top_level_model_weights"
@@ -21,7 +21,7 @@ def is_legacy(root: h5py.File) -> bool:
     return _WHOLE_MODEL in root or any(name.startswith("layer_names") for name in root.attrs)
 
 
-def bind(model: Any, targets: tuple[Target, ...], root: h5py.File, entries: Mapping[str, Entry]) -> Plan:
+def bind(model: Any, targets: tuple[LoadableVariable, ...], root: h5py.File, entries: Mapping[str, Entry]) -> Plan:
     """Match in order: the layers that have weights, and in each the trainable weights before the others."""
     prefix = f"{_WHOLE_MODEL}/" if _WHOLE_MODEL in root else ""
     group = root[_WHOLE_MODEL] if prefix else root

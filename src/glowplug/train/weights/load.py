@@ -21,7 +21,7 @@ from glowplug.loader.savedmodel import is_saved_model
 from .entry import Entry, Plan
 from .matching import check
 from .regions import RegionFile
-from .variables import Target, targets
+from .variables import LoadableVariable, targets
 
 Progress = Callable[[int, int], None]
 
@@ -49,7 +49,7 @@ def load_weights(
     _finalize(model)
 
 
-def _bind(model: Any, wanted: tuple[Target, ...], path: Path, files: ExitStack, *, mapped: bool) -> Plan:
+def _bind(model: Any, wanted: tuple[LoadableVariable, ...], path: Path, files: ExitStack, *, mapped: bool) -> Plan:
     """Choose the format by what is there, not by the name alone."""
     if (path / layout.MANIFEST).is_file():
         from . import bundle
@@ -75,7 +75,7 @@ def _bind(model: Any, wanted: tuple[Target, ...], path: Path, files: ExitStack, 
     )
 
 
-def _bind_hdf5(model: Any, wanted: tuple[Target, ...], file: RegionFile, files: ExitStack) -> Plan:
+def _bind_hdf5(model: Any, wanted: tuple[LoadableVariable, ...], file: RegionFile, files: ExitStack) -> Plan:
     from . import hdf5, keras_file, legacy_h5, weights_h5
 
     base: int | None = 0

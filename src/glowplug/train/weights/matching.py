@@ -8,12 +8,12 @@ from pathlib import Path
 from glowplug.core.errors import WeightsError
 
 from .entry import Binding, Entry, Plan
-from .variables import Target, without_counters
+from .variables import LoadableVariable, without_counters
 
 _SHOWN = 8
 
 
-def by_name(targets: Sequence[Target], entries: Mapping[str, Entry]) -> Plan:
+def by_name(targets: Sequence[LoadableVariable], entries: Mapping[str, Entry]) -> Plan:
     """Bind each variable to the entry that has its name."""
     bindings = tuple(Binding(one.variable, entries.get(one.name), one.required) for one in targets)
     used = {one.name for one in targets}
@@ -21,7 +21,7 @@ def by_name(targets: Sequence[Target], entries: Mapping[str, Entry]) -> Plan:
 
 
 def by_order(
-    targets: Sequence[Target],
+    targets: Sequence[LoadableVariable],
     entries: Mapping[str, Entry],
     order: Sequence[str],
     random_state: Collection[str] = (),
@@ -44,7 +44,7 @@ def by_order(
     return Plan(tuple(Binding(one.variable, _find(entries, pairs, one), one.required) for one in targets))
 
 
-def _find(entries: Mapping[str, Entry], pairs: Mapping[str, str], target: Target) -> Entry | None:
+def _find(entries: Mapping[str, Entry], pairs: Mapping[str, str], target: LoadableVariable) -> Entry | None:
     name = pairs.get(target.name)
     return None if name is None else entries.get(name)
 

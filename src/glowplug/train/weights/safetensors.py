@@ -18,7 +18,7 @@ from .entry import Entry, Plan
 from .matching import by_name, by_order
 from .regions import RegionFile, truncated
 from .tensors import numpy_dtype
-from .variables import Target
+from .variables import LoadableVariable
 
 MAX_HEADER_BYTES = 100_000_000  # the limit of the format's own library
 ORDER, RANDOM_STATE = "glowplug.variables", "glowplug.random_state"
@@ -43,7 +43,7 @@ DTYPES = {
 }
 
 
-def bind(targets: tuple[Target, ...], path: Path, files: ExitStack, *, mapped: bool) -> Plan:
+def bind(targets: tuple[LoadableVariable, ...], path: Path, files: ExitStack, *, mapped: bool) -> Plan:
     """Match a file's tensors with variables: by name, or by the order that `save_weights` recorded."""
     entries, metadata = read_entries(files.enter_context(RegionFile(path, mapped=mapped)))
     plan = by_name(targets, entries)

@@ -21,7 +21,7 @@ from glowplug.core.version import VERSION
 
 from .safetensors import DTYPES, ORDER, RANDOM_STATE
 from .tensors import ALIGNMENT, numpy_dtype
-from .variables import Target, targets
+from .variables import LoadableVariable, targets
 
 _CODES = {name: code for code, name in DTYPES.items()}
 
@@ -60,7 +60,7 @@ def save_weights(model: Any, path: str | os.PathLike[str], *, force: bool = Fals
     sync_directory(target.parent)
 
 
-def _write(stream: BinaryIO, header: bytes, ordered: Iterable[Target]) -> None:
+def _write(stream: BinaryIO, header: bytes, ordered: Iterable[LoadableVariable]) -> None:
     stream.write(len(header).to_bytes(8, "little"))
     stream.write(header)
     for one in ordered:
@@ -69,7 +69,7 @@ def _write(stream: BinaryIO, header: bytes, ordered: Iterable[Target]) -> None:
     os.fsync(stream.fileno())
 
 
-def _header(chosen: tuple[Target, ...], ordered: list[Target]) -> bytes:
+def _header(chosen: tuple[LoadableVariable, ...], ordered: list[LoadableVariable]) -> bytes:
     table: dict[str, Any] = {
         "__metadata__": {
             "format": "tf",
@@ -87,12 +87,12 @@ def _header(chosen: tuple[Target, ...], ordered: list[Target]) -> bytes:
     return text + b" " * (-(len(text) + 8) % ALIGNMENT)
 
 
-def _code(target: Target) -> str:
+def _code(target: LoadableVariable) -> str:
     code = _CODES.get(str(target.variable.dtype))
     if code is None:
         raise UnsupportedModelError("safetensors has no such dtype", seen=f"{target.name} is {target.variable.dtype}")
     return code
 
 
-def _nbytes(target: Target) -> int:
+def _nbytes(target: LoadableVariable) -> int:
     return int(np.prod(target.variable.shape, dtype=np.int64)) * int(numpy_dtype(str(target.variable.dtype)).itemsize)

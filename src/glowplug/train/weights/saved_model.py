@@ -10,13 +10,13 @@ from glowplug.core.errors import WeightsError
 from . import checkpoint
 from .entry import Entry, Plan
 from .matching import by_name, by_order
-from .variables import Target, unique_names, without_counters
+from .variables import LoadableVariable, unique_names, without_counters
 
 _EXPORTED = "variables"
 _RANDOM = "seed_generator_state"
 
 
-def bind(model: Any, targets: tuple[Target, ...], path: Path) -> Plan:
+def bind(model: Any, targets: tuple[LoadableVariable, ...], path: Path) -> Plan:
     """Match what Keras exported by name or order, and anything else as the checkpoint that it is."""
     prefix = path / "variables" / "variables"
     if not prefix.with_suffix(".index").is_file():
@@ -30,7 +30,7 @@ def bind(model: Any, targets: tuple[Target, ...], path: Path) -> Plan:
     return by_exported_names(targets, named)
 
 
-def by_exported_names(targets: tuple[Target, ...], named: dict[str, Entry]) -> Plan:
+def by_exported_names(targets: tuple[LoadableVariable, ...], named: dict[str, Entry]) -> Plan:
     """Match the variables of an exported model, given in order: by full name, or by order where the names differ."""
     random = {name for name in named if name.partition("#")[0].endswith(_RANDOM)}
     plan = by_name(targets, named)

@@ -13,7 +13,7 @@ _COUNTER = re.compile(r"_\d+$")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LoadableVariable:
     """A variable that can be loaded. The state of random generators is not `required`: a file may lack it."""
 
     name: str
@@ -21,7 +21,7 @@ class Target:
     required: bool
 
 
-def targets(model: Any) -> tuple[Target, ...]:
+def targets(model: Any) -> tuple[LoadableVariable, ...]:
     """Return the model's weights and the state of its random generators, in order, under unique names."""
     import keras
 
@@ -39,7 +39,9 @@ def targets(model: Any) -> tuple[Target, ...]:
             "the model has no variables yet", seen=model.name, remedy="call model.build(input_shape), or call it once"
         )
     names = unique_names([variable.path for variable in chosen])
-    return tuple(Target(name, variable, id(variable) in weights) for name, variable in zip(names, chosen, strict=True))
+    return tuple(
+        LoadableVariable(name, variable, id(variable) in weights) for name, variable in zip(names, chosen, strict=True)
+    )
 
 
 def unique_names(paths: list[str]) -> list[str]:

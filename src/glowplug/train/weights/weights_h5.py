@@ -7,13 +7,13 @@ from typing import Any
 
 from .entry import Binding, Entry, Plan
 from .structure import places
-from .variables import Target
+from .variables import LoadableVariable
 
 _OLDER = "_layer_checkpoint_dependencies"  # what Keras 2.13 called `layers`
 _NOT_WEIGHTS = ("optimizer/", "_optimizer/", "_metrics/", "_loss_tracker/", "_compile_metrics/", "_compile_loss/")
 
 
-def bind(model: Any, targets: tuple[Target, ...], entries: Mapping[str, Entry]) -> Plan:
+def bind(model: Any, targets: tuple[LoadableVariable, ...], entries: Mapping[str, Entry]) -> Plan:
     """Match datasets with variables. The state of optimizers and metrics is left alone."""
     older = any(name.startswith(f"{_OLDER}/") for name in entries)
     found, others = places(model)

@@ -1,16 +1,20 @@
-"""Runs a script, a module or code as `__main__` in a child: the bridge to `glowplug.imports`."""
+"""What a standby's child is asked to call: a program, or a function. Runs in the child."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from glowplug.core.target import Target
+
+from .program import execute_and_report
+from .start import Options, prepare
+
 
 def run_program(kind: str, name: str, arguments: list[str], options: dict[str, Any]) -> int:
     """Run the program with the parts of `glowplug run` that `options` names; return its exit code or minus a signal."""
-    from glowplug.imports.program import Target, execute_and_report
-    from glowplug.imports.start import Options, prepare
+    from glowplug.standby.parking import parked
 
-    prepare(Options(**options))
+    prepare(Options(**options), warm=parked("tensorflow"))
     return execute_and_report(Target(kind, name, tuple(arguments)))
 
 

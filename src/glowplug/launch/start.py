@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from .ledger import Ledger, seconds
-from .program import Target, execute
+from glowplug.imports.ledger import Ledger, seconds
+
+from .program import execute
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-    from .watch import Watcher
+    from glowplug.core.target import Target
+    from glowplug.imports.watch import Watcher
 
 _TRACE_CACHE = "trace cache"
 
@@ -32,34 +34,28 @@ def start(target: Target, options: Options) -> None:
     execute(target)
 
 
-def prepare(options: Options) -> None:
-    """Switch on what the options ask for, in the process that will be the program."""
+def prepare(options: Options, *, warm: bool = False) -> None:
+    """Switch on what the options ask for, in the process that will be the program; a `warm` one has TensorFlow."""
     import atexit
 
-    from .watch import Watcher
+    from glowplug.imports.watch import Watcher
 
     ledger, watcher = Ledger(), Watcher()
     watcher.install()
     if options.explain:
         atexit.register(ledger.tell, as_json=options.explain == "json")  # first: the last to be called
-    warm = _is_standby_child()
     if warm:
         ledger.add("standby", "TensorFlow and Keras were imported before the program was named")
     if options.trace_cache:
         _enable_trace_cache_with_keras(watcher, ledger)
     if options.prefetch and not warm:
-        from .prefetch import Prefetch
+        from glowplug.imports.prefetch import Prefetch
 
         atexit.register(Prefetch(watcher, ledger).finish)
     if options.imports and not warm:
-        from .accelerate import Acceleration
+        from glowplug.imports.accelerate import Acceleration
 
         atexit.register(Acceleration(watcher, ledger).finish)
-
-
-def _is_standby_child() -> bool:
-    parking = sys.modules.get("glowplug.standby.parking")
-    return parking is not None and bool(parking.parked("tensorflow"))
 
 
 def _enable_trace_cache_with_keras(watcher: Watcher, ledger: Ledger) -> None:
@@ -84,12 +80,12 @@ def _enable_trace_cache_with_keras(watcher: Watcher, ledger: Ledger) -> None:
 
 def _enable_trace_cache(ledger: Ledger) -> None:
     import atexit
-    from importlib import import_module
     from time import perf_counter_ns
 
     began = perf_counter_ns()
     try:
-        switch = import_module("glowplug.train.switch")  # by name: training is a layer above this one
+        from glowplug.train import switch
+
         if switch.current_caching() is not None:
             return
         switch.enable()
@@ -100,10 +96,9 @@ def _enable_trace_cache(ledger: Ledger) -> None:
         return
     took = perf_counter_ns() - began
     ledger.add(_TRACE_CACHE, f"switched on in {seconds(took)}", enable_ns=took)
-    atexit.register(lambda: _count(switch, ledger))
+    atexit.register(lambda: _count(switch.counts(), ledger))
 
 
-def _count(switch: ModuleType, ledger: Ledger) -> None:
-    counts: dict[str, int] = switch.counts()
+def _count(counts: dict[str, int], ledger: Ledger) -> None:
     told = ", ".join(f"{number} {what}" for what, number in counts.items() if number) or "no step was run"
     ledger.add(_TRACE_CACHE, told, **counts)

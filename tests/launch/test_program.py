@@ -6,15 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from glowplug.core.errors import UsageError
-from glowplug.imports.program import Target, target_from_words
-
-from .conftest import TARGETS
-
-SURROUNDINGS = TARGETS / "surroundings.py"
+SURROUNDINGS = Path(__file__).parent / "targets" / "surroundings.py"
 
 ENDINGS = {
     "normal": "print(1)",
@@ -94,12 +90,3 @@ def test_an_interrupt_reaches_the_program(environment):
     assert process.returncode == -signal.SIGINT
     assert errors.rstrip().endswith(b"KeyboardInterrupt")
     assert b"glowplug" not in errors
-
-
-def test_words_become_targets():
-    assert target_from_words(["-m", "a.b", "-x"]) == Target("module", "a.b", ("-x",))
-    assert target_from_words(["-c", "pass", "y"]) == Target("code", "pass", ("y",))
-    assert target_from_words(["-", "z"]) == Target("stdin", "-", ("z",))
-    for words in ([], ["-m"], ["-c"], ["--nothing"], ["no/such/script.py"]):
-        with pytest.raises(UsageError):
-            target_from_words(words)

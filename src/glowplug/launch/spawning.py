@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import Any
 
 from glowplug.core.errors import UsageError
+from glowplug.standby import client, identity
 
-from . import client, identity
+from .warm import COMPANION, PRELOAD
 
 
 class Spawned:
@@ -66,7 +67,7 @@ class Spawned:
         self._begun.close()
 
 
-def spawn(target: str, *arguments: Any, preload: tuple[str, ...] = client.PRELOAD) -> Spawned:
+def spawn(target: str, *arguments: Any, preload: tuple[str, ...] = PRELOAD) -> Spawned:
     """Call `package.module:function` in a child of a standby, which is started where there is none.
 
     The child has this process's working directory, environment, limits and standard streams, and imports the target
@@ -81,11 +82,12 @@ def spawn(target: str, *arguments: Any, preload: tuple[str, ...] = client.PRELOA
     except ValueError as error:
         raise UsageError("arguments must be plain values", seen=error, remedy="pass paths or bytes instead") from None
     begun = client.begin(
-        "glowplug.standby.program:call",
-        [target, list(arguments), os.getcwd()],
+        "glowplug.launch.child:call",
+        [target, list(arguments), os.getcwd()],  # noqa: PTH109 - a string is what is sent
         start=True,
         kind="python",
         preload=preload,
+        companion=COMPANION,
         descriptors={number: number for number in identity.open_standard()},
         program=None,
     )

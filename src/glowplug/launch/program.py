@@ -10,44 +10,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from types import CodeType, ModuleType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
-from glowplug.core.errors import UsageError
-
-SCRIPT, MODULE, CODE, STDIN = "script", "module", "code", "stdin"
-
-
-class Target(NamedTuple):
-    """A program: `kind` is script, module, code or stdin; `name` the path, the module's name or the source text.
-
-    Not a dataclass: importing `dataclasses` would cost more than all else that happens before a standby takes over.
-    """
-
-    kind: str
-    name: str
-    arguments: tuple[str, ...] = ()
-
-
-def target_from_words(words: Sequence[str]) -> Target:
-    """Read `SCRIPT ARGS`, `-m MODULE ARGS`, `-c CODE ARGS` or `- ARGS`."""
-    if not words:
-        raise UsageError("nothing to run", remedy="name a script, -m MODULE, -c CODE, or - for standard input")
-    first, *rest = words
-    if first in ("-m", "-c"):
-        if not rest:
-            raise UsageError(f"{first} needs a value", remedy=f"write {first} VALUE after the options")
-        return Target(MODULE if first == "-m" else CODE, rest[0], tuple(rest[1:]))
-    if first == "-":
-        return Target(STDIN, first, tuple(rest))
-    if first == "--":
-        return target_from_words(rest)
-    if first.startswith("-"):
-        raise UsageError("no such option", seen=first, remedy="see glowplug run --help")
-    if not os.path.exists(first):  # noqa: PTH110 - pathlib would cost the program's start
-        raise UsageError("the script does not exist", seen=first, remedy="check the path; a module is run with -m")
-    return Target(SCRIPT, first, tuple(rest))
+from glowplug.core.target import CODE, MODULE, SCRIPT, STDIN, Target
 
 
 def execute(target: Target) -> None:
