@@ -184,8 +184,8 @@ def litert_file(name: str) -> Path:
 def bodies(name: str, folder: Path, model: str = "m") -> tuple[Path, Path]:
     """Write a REST body and a gRPC message for one row of a reference model; return their files."""
     from glowplug.bundle.reader import read_manifest
-    from glowplug.serve.messages import serving
-    from glowplug.serve.tensor_proto import encode
+    from glowplug.serve.wire.messages import serving
+    from glowplug.serve.wire.tensor_proto import encode
 
     shape, dtype = models.INPUTS[name]
     row = (np.random.default_rng(1).random(shape) * (1 if dtype == "float32" else 1000)).astype(dtype)

@@ -25,13 +25,14 @@ from glowplug.core.dtypes import BY_CODE, BY_NAME
 from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Port, Signature, TensorSpec
 from glowplug.runtime.tensor import numpy_dtype
-from glowplug.serve import examples, frames, inference, warmup
-from glowplug.serve.array_types import dtype_name
-from glowplug.serve.json_predict import read_body, read_inputs, write_answer
-from glowplug.serve.limits import Limits
-from glowplug.serve.messages import message, serving
 from glowplug.serve.rest.routes import error_body
-from glowplug.serve.tensor_proto import decode, encode
+from glowplug.serve.wire import examples, inference
+from glowplug.serve.wire.array_types import dtype_name
+from glowplug.serve.wire.json_predict import read_body, read_inputs, write_answer
+from glowplug.serve.wire.limits import Limits
+from glowplug.serve.wire.messages import message, serving
+from glowplug.serve.wire.tensor_proto import decode, encode
+from glowplug.serve.workers import packets, warmup
 
 LIMITS = Limits(request_bytes=1 << 16, tensor_bytes=1 << 16)
 SMALL = 64
@@ -64,8 +65,8 @@ def accept_tensor(proto: Any) -> bool:
 def through_frame(array: Any) -> Any:
     """Return the array as a worker gets it."""
     received: list[Any] = []
-    splitter = frames.Splitter(lambda kind, number, head, payload: received.append(frames.unpack(head, payload)))
-    splitter.feed(b"".join(frames.pack(frames.CALL, 1, None, {"x": array})))
+    splitter = packets.Splitter(lambda kind, number, head, payload: received.append(packets.unpack(head, payload)))
+    splitter.feed(b"".join(packets.pack(packets.CALL, 1, None, {"x": array})))
     return received[0][1]["x"]
 
 

@@ -15,7 +15,7 @@ from glowplug.loader.savedmodel import open_saved_model
 from glowplug.loader.unrestored import restore_missing
 from glowplug.runtime.config import SessionConfig
 from glowplug.runtime.session import Session
-from glowplug.serve.plain_model import PlainModel
+from glowplug.serve.workers.plain_model import PlainModel
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.core]
 

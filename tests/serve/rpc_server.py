@@ -13,11 +13,11 @@ import hpack
 import uvloop
 
 from glowplug.core.errors import RequestError
-from glowplug.serve.limits import Limits
 from glowplug.serve.log import Log
 from glowplug.serve.rpc.http2 import frames
 from glowplug.serve.rpc.methods import Method
 from glowplug.serve.rpc.server import RpcServer
+from glowplug.serve.wire.limits import Limits
 
 HEAD = [
     (":method", "POST"),

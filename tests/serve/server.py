@@ -17,8 +17,8 @@ from typing import Any
 import grpc
 import psutil
 
-from glowplug.serve.messages import serving
-from glowplug.serve.tensor_proto import encode
+from glowplug.serve.wire.messages import serving
+from glowplug.serve.wire.tensor_proto import encode
 
 
 def free_port() -> int:

@@ -9,9 +9,9 @@ from concurrent import futures
 import grpc
 import pytest
 
-from glowplug.serve.limits import Limits
 from glowplug.serve.rpc.http2 import frames
 from glowplug.serve.rpc.wire import percent_encoded, read_timeout
+from glowplug.serve.wire.limits import Limits
 from tests.serve.rpc_server import HEAD, EchoServer, Frames, message
 
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]

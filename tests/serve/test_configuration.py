@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from glowplug.core.errors import StorageError, UsageError
-from glowplug.serve.batching import read_batching
-from glowplug.serve.model_config import Policy, from_argument, read_config_file
-from glowplug.serve.sources import find_versions
+from glowplug.serve.models.config import Policy, from_argument, read_config_file
+from glowplug.serve.models.sources import find_versions
+from glowplug.serve.workers.batching import read_batching
 
 
 def write(tmp_path, text):

@@ -12,9 +12,9 @@ import grpc
 import numpy as np
 import pytest
 
-from glowplug.serve.limits import Limits
-from glowplug.serve.messages import serving
-from glowplug.serve.tensor_proto import decode, encode
+from glowplug.serve.wire.limits import Limits
+from glowplug.serve.wire.messages import serving
+from glowplug.serve.wire.tensor_proto import decode, encode
 from tests.serve.echo_model import TYPES, VALUES, save_echo
 from tests.serve.server import Server
 

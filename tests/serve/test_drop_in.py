@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from glowplug.core.errors import NotReadyError
-from glowplug.serve.messages import serving
 from glowplug.serve.service import Service
+from glowplug.serve.wire.messages import serving
 from tests.serve.server import Server
 
 pytestmark = pytest.mark.tensorflow

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowplug.serve.json_tensor import to_json
-from glowplug.serve.limits import Limits
-from glowplug.serve.tensor_proto import decode
+from glowplug.serve.wire.json_tensor import to_json
+from glowplug.serve.wire.limits import Limits
+from glowplug.serve.wire.tensor_proto import decode
 from tests.serve.server import Server
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
@@ -44,8 +44,8 @@ def stock_answers(directory: Path, rows: int):
 def check(server: Server, directory: Path, *, exact: bool) -> int:
     compared = 0
     for name, inputs, wanted in stock_answers(directory, 3):
-        from glowplug.serve.messages import serving
-        from glowplug.serve.tensor_proto import encode
+        from glowplug.serve.wire.messages import serving
+        from glowplug.serve.wire.tensor_proto import encode
 
         request = serving("PredictRequest")()
         request.model_spec.name, request.model_spec.signature_name = "m", name

@@ -7,9 +7,9 @@ import pytest
 
 from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Port, Signature, TensorSpec
-from glowplug.serve import inference
-from glowplug.serve.examples import read_json, serialized
-from glowplug.serve.messages import message
+from glowplug.serve.wire import inference
+from glowplug.serve.wire.examples import read_json, serialized
+from glowplug.serve.wire.messages import message
 
 
 def parse(array):

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from glowplug.serve.messages import serving
-from glowplug.serve.tensor_proto import encode
+from glowplug.serve.wire.messages import serving
+from glowplug.serve.wire.tensor_proto import encode
 
 pytestmark = pytest.mark.tensorflow
 

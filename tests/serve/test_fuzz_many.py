@@ -14,8 +14,8 @@ import numpy as np
 import psutil
 import pytest
 
-from glowplug.serve.messages import serving
-from glowplug.serve.tensor_proto import encode
+from glowplug.serve.wire.messages import serving
+from glowplug.serve.wire.tensor_proto import encode
 from tests.fuzz.driving import mutate
 from tests.serve.echo_model import VALUES, save_echo
 from tests.serve.server import Server

@@ -9,10 +9,10 @@ import pytest
 
 from glowplug.core.errors import ModelError, RequestError
 from glowplug.core.manifest import Port, Signature, TensorSpec
-from glowplug.serve import frames
-from glowplug.serve.batching import Batching
-from glowplug.serve.group import Group, GroupSettings
-from glowplug.serve.worker_spec import WorkerSpec, signatures_to_json
+from glowplug.serve.workers import packets
+from glowplug.serve.workers.batching import Batching
+from glowplug.serve.workers.group import Group, GroupSettings
+from glowplug.serve.workers.spec import WorkerSpec, signatures_to_json
 
 SPEC = TensorSpec("float32", (None,))
 SIGNATURES = {"s": Signature({"x": Port(SPEC, "x:0")}, {"y": Port(SPEC, "y:0")})}
@@ -50,20 +50,20 @@ class Workers:
         await asyncio.get_running_loop().sock_sendall(self.channels[worker], b"".join(pieces))
 
     async def ready(self, worker):
-        await self.send(worker, *frames.pack(frames.READY, 0, REPORT))
+        await self.send(worker, *packets.pack(packets.READY, 0, REPORT))
 
     async def receive(self, worker):
         """Return number and input of the next call."""
         loop, channel, seen = asyncio.get_running_loop(), self.channels[worker], []
-        splitter = frames.Splitter(lambda kind, number, head, payload: seen.append((number, head, payload)))
+        splitter = packets.Splitter(lambda kind, number, head, payload: seen.append((number, head, payload)))
         while not seen:
             splitter.feed(await loop.sock_recv(channel, 1))
         number, head, payload = seen[0]
-        return number, frames.unpack(head, payload)[1]["x"]
+        return number, packets.unpack(head, payload)[1]["x"]
 
     async def answer(self, worker):
         number, x = await self.receive(worker)
-        await self.send(worker, *frames.pack(frames.ANSWER, number, 1, {"y": x * 2}))
+        await self.send(worker, *packets.pack(packets.ANSWER, number, 1, {"y": x * 2}))
         return len(x)
 
 
@@ -163,7 +163,7 @@ def test_a_crash_loop_backs_off_and_says_why():
         group, workers = await started(1)
         for _ in range(2):
             count = len(workers.channels)
-            await workers.send(count - 1, *frames.pack(frames.FAILURE, 0, {"error": "no such file"}))
+            await workers.send(count - 1, *packets.pack(packets.FAILURE, 0, {"error": "no such file"}))
             workers.channels[count - 1].close()
             while not group.problem and len(workers.channels) == count:
                 await asyncio.sleep(0)
@@ -178,7 +178,7 @@ def test_a_model_that_cannot_load():
         group = Group(WorkerSpec("/m", "bundle"), GroupSettings(2), workers, workers)
         starting = asyncio.ensure_future(group.start())
         await asyncio.sleep(0)
-        await workers.send(0, *frames.pack(frames.FAILURE, 0, {"error": "bad model"}))
+        await workers.send(0, *packets.pack(packets.FAILURE, 0, {"error": "bad model"}))
         workers.channels[0].close()
         with pytest.raises(ModelError, match="bad model"):
             await starting
@@ -210,7 +210,7 @@ def test_one_bad_call_does_not_spoil_its_batch():
             number, x = await workers.receive(0)
             assert len(x) == rows
             problem = {"error": "out of range", "code": "INVALID_ARGUMENT"}
-            await workers.send(0, *frames.pack(frames.FAILURE, number, problem))
+            await workers.send(0, *packets.pack(packets.FAILURE, number, problem))
 
         await refuse(2)
         await refuse(1)

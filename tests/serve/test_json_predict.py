@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Port, Signature, TensorSpec
-from glowplug.serve.json_predict import read_body, read_inputs, write_answer
-from glowplug.serve.limits import Limits
+from glowplug.serve.wire.json_predict import read_body, read_inputs, write_answer
+from glowplug.serve.wire.limits import Limits
 
 LIMITS = Limits(tensor_bytes=1 << 20)
 

@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 import pytest
 
-from glowplug.serve.messages import serving
+from glowplug.serve.wire.messages import serving
 from tests.serve.server import Server, copy_version
 
 pytestmark = pytest.mark.tensorflow

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from glowplug.serve import messages
-from glowplug.serve.protos import build
+from glowplug.serve.wire import messages
+from glowplug.serve.wire.protos import build
 
 DUMP = """
 import importlib, json

@@ -7,7 +7,7 @@ import math
 import prometheus_client
 import pytest
 
-from glowplug.serve import meters
+from glowplug.serve.metrics import meters
 
 BOUNDS = (0.5, 1, 30)
 

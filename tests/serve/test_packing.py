@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from glowplug.core.errors import ModelError
-from glowplug.serve import memory
-from glowplug.serve.packing import Packer
-from glowplug.serve.sources import Source, identify
+from glowplug.serve.models import memory
+from glowplug.serve.models.packing import Packer
+from glowplug.serve.models.sources import Source, identify
 
 
 @pytest.fixture

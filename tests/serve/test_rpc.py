@@ -8,7 +8,7 @@ import grpc
 import numpy as np
 import pytest
 
-from glowplug.serve.messages import message, serving
+from glowplug.serve.wire.messages import message, serving
 from tests.serve.server import Server
 
 pytestmark = pytest.mark.tensorflow

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from glowplug.core.errors import RequestError
-from glowplug.serve.limits import Limits
-from glowplug.serve.messages import message
-from glowplug.serve.tensor_proto import decode, encode
+from glowplug.serve.wire.limits import Limits
+from glowplug.serve.wire.messages import message
+from glowplug.serve.wire.tensor_proto import decode, encode
 
 LIMITS = Limits()
 TYPES = [

@@ -5,11 +5,12 @@ import pytest
 
 from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Port, Signature, TensorSpec
-from glowplug.serve import recording, warmup
-from glowplug.serve.limits import Limits
+from glowplug.serve import recording
+from glowplug.serve.models.sources import Source
+from glowplug.serve.models.versions import Version
 from glowplug.serve.recording import Recorder
-from glowplug.serve.sources import Source
-from glowplug.serve.versions import Version
+from glowplug.serve.wire.limits import Limits
+from glowplug.serve.workers import warmup
 
 
 class Doubling:

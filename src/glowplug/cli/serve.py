@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from glowplug.cli.options import add_op_library, count
 
 if TYPE_CHECKING:
-    from glowplug.serve.batching import Batching
     from glowplug.serve.settings import Settings
+    from glowplug.serve.workers.batching import Batching
 
 NAME = "serve"
 HELP = "serve bundles and SavedModels over TensorFlow Serving's REST and gRPC API"
@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
     if ignored:
         note(f"these flags of TensorFlow Serving change nothing here: {', '.join(f'--{flag}' for flag in ignored)}")
     settings = read_settings(args)
-    from glowplug.serve.supervisor import Supervisor
+    from glowplug.serve.processes.supervisor import Supervisor
 
     def front_end(channel: object) -> int:
         from glowplug.serve.frontend import run as run_front_end
@@ -165,9 +165,9 @@ def _check_installed() -> None:
 def read_settings(args: argparse.Namespace) -> Settings:
     """Return the checked settings of a command line."""
     from glowplug.core.errors import UsageError
-    from glowplug.serve.limits import Limits
-    from glowplug.serve.model_config import ModelConfig, check_name, check_path, from_argument, read_config_file
+    from glowplug.serve.models.config import ModelConfig, check_name, check_path, from_argument, read_config_file
     from glowplug.serve.settings import Settings
+    from glowplug.serve.wire.limits import Limits
 
     models = [from_argument(text) for text in args.models]
     if args.model_base_path:
@@ -235,7 +235,7 @@ def _threads(instances: int) -> tuple[int, int]:
 
 def _batching(args: argparse.Namespace) -> Batching:
     from glowplug.core.errors import UsageError
-    from glowplug.serve.batching import Batching, read_batching
+    from glowplug.serve.workers.batching import Batching, read_batching
 
     if not args.enable_batching:
         if args.batching_parameters_file:
@@ -246,7 +246,7 @@ def _batching(args: argparse.Namespace) -> Batching:
 
 def _metrics_path(file: str | None) -> str:
     """Return the path of the metrics: on by default, elsewhere or off as the file says."""
-    from glowplug.serve.text_config import read_text
+    from glowplug.serve.wire.text_config import read_text
 
     default = "/monitoring/prometheus/metrics"
     if not file:

@@ -19,20 +19,20 @@ from typing import Any
 
 from glowplug.core.errors import GlowplugError, UsageError
 
-from .catalog import Catalog
-from .group import GroupSettings
 from .log import Log
-from .manager import Manager, ManagerSettings
-from .metrics import Metrics
-from .packing import Packer
-from .processes import Processes
+from .metrics.registry import Metrics
+from .models.catalog import Catalog
+from .models.manager import Manager, ManagerSettings
+from .models.packing import Packer
+from .processes.spawning import Processes
 from .recording import Recorder
 from .rest.cors import with_cors
 from .rest.http import Connection, Handler, HttpSettings
 from .rest.routes import Pages, Routes, error_body
 from .service import Service
 from .settings import Settings
-from .worker_spec import WorkerSpec
+from .workers.group import GroupSettings
+from .workers.spec import WorkerSpec
 
 _USAGE = 2
 _BACKLOG = 1024

@@ -9,11 +9,11 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
-from .array_types import dtype_name
-from .calls import Arrays
-from .messages import serving
-from .tensor_proto import encode
-from .versions import Version
+from .models.versions import Version
+from .wire.array_types import dtype_name
+from .wire.calls import Arrays
+from .wire.messages import serving
+from .wire.tensor_proto import encode
 
 MAX_REQUESTS = 20
 MAX_BYTES = 1 << 24

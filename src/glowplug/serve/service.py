@@ -13,16 +13,16 @@ from typing import Any, TypeVar
 from glowplug.core.dtypes import BY_NAME
 from glowplug.core.errors import NotReadyError, RequestError
 
-from . import inference
-from .calls import Arrays, ModelReference, check_inputs, choose_outputs, find_signature
-from .catalog import Catalog
-from .examples import serialized
-from .group import Group
-from .messages import serving
-from .metrics import Metrics
+from .metrics.registry import Metrics
+from .models.catalog import Catalog
+from .models.versions import Version
 from .recording import Recorder
-from .statuses import CODES
-from .versions import Version
+from .wire import inference
+from .wire.calls import Arrays, ModelReference, check_inputs, choose_outputs, find_signature
+from .wire.examples import serialized
+from .wire.messages import serving
+from .wire.statuses import CODES
+from .workers.group import Group
 
 _MAX_WAITING = 1000  # calls that may wait for a version to be loaded
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .batching import Batching
-from .limits import Limits
-from .model_config import ModelConfig
+from .models.config import ModelConfig
+from .wire.limits import Limits
+from .workers.batching import Batching
 
 
 @dataclass(frozen=True, slots=True)

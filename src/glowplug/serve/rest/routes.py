@@ -9,18 +9,18 @@ from typing import Any
 from urllib.parse import unquote
 
 from glowplug.core.errors import GlowplugError, NotReadyError, RequestError
-from glowplug.serve import inference
-from glowplug.serve.calls import ModelReference, find_signature
-from glowplug.serve.examples import read_json
-from glowplug.serve.json_predict import read_body, read_inputs, write_answer
-from glowplug.serve.json_tensor import dumps
-from glowplug.serve.limits import Limits
 from glowplug.serve.log import Log
-from glowplug.serve.metrics import Metrics
-from glowplug.serve.proto_json import to_dict
+from glowplug.serve.metrics.registry import Metrics
 from glowplug.serve.request_ids import new_id
 from glowplug.serve.service import Service, write_spec
-from glowplug.serve.statuses import HTTP, code_of
+from glowplug.serve.wire import inference
+from glowplug.serve.wire.calls import ModelReference, find_signature
+from glowplug.serve.wire.examples import read_json
+from glowplug.serve.wire.json_predict import read_body, read_inputs, write_answer
+from glowplug.serve.wire.json_tensor import dumps
+from glowplug.serve.wire.limits import Limits
+from glowplug.serve.wire.proto_json import to_dict
+from glowplug.serve.wire.statuses import HTTP, code_of
 
 from .http import Request, Response
 

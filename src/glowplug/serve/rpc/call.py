@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from glowplug.core.errors import GlowplugError, RequestError
 from glowplug.serve.log import Log
-from glowplug.serve.statuses import code_of
+from glowplug.serve.wire.statuses import code_of
 
 from .http2.frames import MAX_WINDOW, BrokenStreamError, Code
 from .http2.sender import PREFIX

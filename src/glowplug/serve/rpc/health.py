@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from glowplug.core.errors import RequestError
-from glowplug.serve.messages import message
+from glowplug.serve.wire.messages import message
 
 from .call import Call
 from .methods import Method, Methods

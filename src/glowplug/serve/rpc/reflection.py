@@ -7,8 +7,8 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from glowplug.core.errors import RequestError
-from glowplug.serve.messages import message, pool
-from glowplug.serve.statuses import CODES
+from glowplug.serve.wire.messages import message, pool
+from glowplug.serve.wire.statuses import CODES
 
 from .call import Call
 from .methods import Method, Methods

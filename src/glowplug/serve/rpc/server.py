@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from glowplug.serve.limits import Limits
 from glowplug.serve.log import Log
+from glowplug.serve.wire.limits import Limits
 
 from .call import Bounds, Call
 from .http2.connection import MAX_FRAME_BYTES, Application, Connection

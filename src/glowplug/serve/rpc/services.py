@@ -11,17 +11,17 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from glowplug.core.errors import GlowplugError, NotReadyError, RequestError
-from glowplug.serve.array_types import dtype_name
-from glowplug.serve.limits import Limits
 from glowplug.serve.log import Log
-from glowplug.serve.manager import Manager
-from glowplug.serve.messages import serving
-from glowplug.serve.metrics import Metrics
-from glowplug.serve.model_config import from_message
+from glowplug.serve.metrics.registry import Metrics
+from glowplug.serve.models.config import from_message
+from glowplug.serve.models.manager import Manager
 from glowplug.serve.request_ids import new_id
 from glowplug.serve.service import Service, read_target, write_spec
-from glowplug.serve.statuses import code_of
-from glowplug.serve.tensor_proto import decode, fill
+from glowplug.serve.wire.array_types import dtype_name
+from glowplug.serve.wire.limits import Limits
+from glowplug.serve.wire.messages import serving
+from glowplug.serve.wire.statuses import code_of
+from glowplug.serve.wire.tensor_proto import decode, fill
 
 from .call import Call
 from .methods import Method, Methods

@@ -8,7 +8,7 @@ from functools import cache
 from urllib.parse import quote
 
 from glowplug.core.errors import RequestError
-from glowplug.serve.statuses import CODES
+from glowplug.serve.wire.statuses import CODES
 
 from .http2.headers import literal, status
 from .http2.sender import PREFIX, Answer

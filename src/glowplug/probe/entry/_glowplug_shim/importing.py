@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-from . import frames
+from . import user_lines
 from .patching import roomy
 from .recorder import Recorder, now_ns
 
@@ -105,7 +105,7 @@ def _describe(name: str) -> tuple[dict[str, object], _Usage | None]:
         importer, called = "site", name == "sitecustomize"  # we load the target's `sitecustomize` in place of `site`
     if called and type(importer) is str:
         attrs["importer"] = importer
-    if called and importer != "site" and (name in LANDMARKS or outermost or frames.is_user_file(path)):
+    if called and importer != "site" and (name in LANDMARKS or outermost or user_lines.is_user_file(path)):
         attrs["site"] = f"{path}:{frame.f_lineno}"
     return attrs, _Usage() if outermost or name in LANDMARKS else None
 

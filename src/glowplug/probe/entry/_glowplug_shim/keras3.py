@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import frames
+from . import user_lines
 from .instruments import Instruments
 from .keras_calls import KerasCalls
 from .recorder import now_ns
@@ -88,7 +88,7 @@ class Keras3Instruments:
         inner = getattr(variable, "_value", None)
         if inner is not None:
             self.tracker.alias(inner, number)
-        frames.with_site(attrs, 4)
+        user_lines.with_site(attrs, 4)
 
     def install_layer(self, module: Any) -> None:
         """Instrument `Layer.__call__`: building when symbolic or not built, a step when a built model runs."""
@@ -99,7 +99,7 @@ class Keras3Instruments:
 
         def enter(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             attrs["class"] = type(args[0]).__name__
-            frames.with_site(attrs, 4)
+            user_lines.with_site(attrs, 4)
 
         def leave(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
             attrs["object"] = self.tracker.number(args[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import frames
+from . import user_lines
 from .instruments import Instruments
 from .patching import roomy
 from .recorder import now_ns
@@ -60,7 +60,7 @@ class KerasCalls:
                 first = (method, model) not in called
                 called.add((method, model))
                 attrs: Attrs = {"kind": "fit", "object": model, "first": first, "class": type(self).__name__}
-                frames.with_site(attrs)
+                user_lines.with_site(attrs)
                 number = recorder.begin("first_step" if first else "steady_steps", method, attrs)
                 stack.append("fit")
                 instruments.enter_model(mode, self)
@@ -100,7 +100,7 @@ class KerasCalls:
             else:
                 name, kind, phase = str(getattr(self, "name", "layer")), "layer", "build"
                 attrs = {"kind": kind, "class": type(self).__name__}
-            frames.with_site(attrs)
+            user_lines.with_site(attrs)
             number = recorder.begin(phase, name, attrs)
             stack.append(kind)
             more: Attrs = {}
@@ -124,7 +124,7 @@ class KerasCalls:
             attrs["class"] = type(args[0]).__name__
             attrs["object"] = self.tracker.number(args[0])
             attrs["in_load"] = "load" in self.tracker.stack()
-            frames.with_site(attrs, 4)
+            user_lines.with_site(attrs, 4)
 
         def leave(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
             attrs["optimizer"] = type(args[0].optimizer).__name__
@@ -161,7 +161,7 @@ class KerasCalls:
         """Instrument `clear_session`."""
 
         def enter(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            frames.with_site(attrs, 4)
+            user_lines.with_site(attrs, 4)
 
         timed = self.tracker.timed("build", "clear_session", "clear_session", enter=enter, loop="clear_session")
         self.instruments.patch(self.library).replace(module, "clear_session", timed)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import frames
+from . import user_lines
 from .recorder import EVENT, Recorder, get_thread_id, now_ns
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
@@ -135,7 +135,7 @@ def _before_fork(recorder: Recorder) -> None:
         "threads": runtime_state.count_threads(),
         "how": "multiprocessing" if "multiprocessing.popen_fork" in sys.modules else "os.fork",
     }
-    site = frames.user_site()
+    site = user_lines.user_site()
     if site is not None:
         attrs["site"] = site
     recorder.write((EVENT, get_thread_id(), now_ns(), "interpreter", "fork", attrs))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import frames, importing, runtime_state, trace_reason
+from . import importing, runtime_state, trace_reason, user_lines
 from .instruments import Instruments
 from .patching import roomy
 from .recorder import now_ns
@@ -106,7 +106,7 @@ class FunctionInstruments:
         owner = self.instruments.current_model()
         if owner is not None:
             attrs["owner"], attrs["owner_object"] = owner
-        site = frames.user_site(3)
+        site = user_lines.user_site(3)
         if site is not None:
             attrs["site"] = site
 
@@ -145,7 +145,7 @@ class FunctionInstruments:
             if owner is not None:
                 attrs["object"] = owner[1]
             if index <= 3:
-                frames.with_site(attrs)
+                user_lines.with_site(attrs)
             number = recorder.begin("first_step" if index == 1 else "steady_steps", name, attrs)
             stack.append("step")
             instruments.enter_step(index)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import _thread
 
-from . import frames, runtime_state
+from . import runtime_state, user_lines
 from .instruments import Instruments
 from .recorder import now_ns
 from .tf_runtime import RuntimeInstruments
@@ -42,7 +42,7 @@ class GraphInstruments:
 
     def _make_create(self, original: Any, graph_class: type) -> Any:
         tracker, recorder = self.tracker, self.recorder
-        site_of, count_ops, get_ident = frames.user_site, runtime_state.count_graph_ops, _thread.get_ident
+        site_of, count_ops, get_ident = user_lines.user_site, runtime_state.count_graph_ops, _thread.get_ident
         stretch, main_thread = self._stretch, get_ident()
 
         def _create_op_internal(self: Any, op_type: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -72,7 +72,7 @@ class GraphInstruments:
         def enter(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             variables = args[0] if args else kwargs.get("var_list", ())
             attrs["variables"] = len(variables)
-            frames.with_site(attrs, 4)
+            user_lines.with_site(attrs, 4)
 
         def leave(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
             self.runtime.initializers.add(str(result.name))
@@ -87,7 +87,7 @@ class GraphInstruments:
         patch = self.instruments.patch("TensorFlow")
 
         def enter(attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            frames.with_site(attrs, 4)
+            user_lines.with_site(attrs, 4)
 
         timed = self.tracker.timed
         patch.replace(module.Saver, "__init__", timed("build", "saver", "Saver", enter=enter, loop="saver"))

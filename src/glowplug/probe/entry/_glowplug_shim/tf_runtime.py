@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import frames, runtime_state
+from . import runtime_state, user_lines
 from .instruments import Instruments
 from .recorder import now_ns
 from .tf_functions import NOT_A_STEP, plain_name
@@ -90,7 +90,7 @@ class RuntimeInstruments:
 
     def _enter_session(self, attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         attrs["object"] = self.tracker.renumber(args[0])
-        frames.with_site(attrs, 4)
+        user_lines.with_site(attrs, 4)
 
     def _new_session(self, attrs: Attrs, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         runtime_state.mark_started()
@@ -122,7 +122,7 @@ class RuntimeInstruments:
                 attrs["index"], attrs["function_id"] = index, hash(key) & 0x7FFFFFFF
                 phase = "first_step" if index == 1 else "steady_steps"
                 if index <= 3:
-                    frames.with_site(attrs)
+                    user_lines.with_site(attrs)
             number = recorder.begin(phase, name, attrs)
             stack.append("step")
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import frames, storage
+from . import storage, user_lines
 from .instruments import Instruments
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
@@ -120,7 +120,7 @@ class SavingInstruments:
             path = args[position] if len(args) > position else next(iter(kwargs.values()), "")
             attrs["format"] = form
             attrs["in_event_loop"] = storage.in_event_loop()
-            frames.with_site(attrs, 4)
+            user_lines.with_site(attrs, 4)
             attrs.update(storage.describe_path(path))
             attrs["_name"] = attrs["path"]
 

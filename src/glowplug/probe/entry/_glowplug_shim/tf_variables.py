@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import frames
+from . import user_lines
 from .instruments import Instruments
 from .recorder import ASSIGNED, now_ns
 
@@ -46,7 +46,7 @@ class VariableInstruments:
         attrs["initializer"] = initializer_name(value)
         attrs["created_in"] = self.created_in()
         attrs["object"] = self.tracker.renumber(variable)
-        frames.with_site(attrs, 4)
+        user_lines.with_site(attrs, 4)
 
     def created_in(self) -> str:
         """Say where a variable is being made."""

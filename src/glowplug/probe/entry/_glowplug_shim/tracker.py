@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import _thread
 
-from . import frames, runtime_state
+from . import runtime_state, user_lines
 from .patching import roomy
 from .recorder import OPS, ROUND, Recorder, now_ns
 
@@ -112,7 +112,7 @@ class Tracker:
 
     def round(self, call: str, start_ns: int, depth: int = 1) -> None:
         """Record that user code made an expensive call. The caller's caller is looked at first."""
-        frame = frames.user_frame(depth + 1)
+        frame = user_lines.user_frame(depth + 1)
         if frame is None:
             return
         end_ns = now_ns()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import _thread
 
-from . import frames
+from . import user_lines
 from .patching import Patcher, dress
 from .recorder import Recorder, now_ns
 
@@ -210,7 +210,7 @@ def _record(
     attrs: dict[str, Any] = {"kind": "io", "io": io, "target": target[:200], "calls": 1}
     if size is not None:
         attrs["bytes"] = size
-    recorder.span(start_ns, end_ns, "io_wait", attrs["target"] or io, frames.with_site(attrs, 4))
+    recorder.span(start_ns, end_ns, "io_wait", attrs["target"] or io, user_lines.with_site(attrs, 4))
 
 
 def _describe_socket(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[str, int | None]:

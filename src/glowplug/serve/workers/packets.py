@@ -17,8 +17,7 @@ import orjson
 from numpy.typing import NDArray
 
 from glowplug.core.dtypes import numpy_dtype
-
-from .array_types import dtype_name
+from glowplug.serve.wire.array_types import dtype_name
 
 CALL, ANSWER, FAILURE, READY = range(1, 5)
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glowplug.core.errors import UsageError
-
-from .text_config import read_text
+from glowplug.serve.wire.text_config import read_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,13 @@ from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.errors import GlowplugError, RequestError
 from glowplug.core.manifest import Signature
 from glowplug.loader.engine import Engine
+from glowplug.serve.wire import tensor_proto
+from glowplug.serve.wire.calls import DEFAULT_SIGNATURE, check_inputs
+from glowplug.serve.wire.examples import serialized
+from glowplug.serve.wire.limits import Limits
+from glowplug.serve.wire.messages import message, serving
 
-from . import tensor_proto
-from .calls import DEFAULT_SIGNATURE, check_inputs
-from .examples import serialized
-from .limits import Limits
-from .messages import message, serving
-from .worker_spec import WarmCall
+from .spec import WarmCall
 
 SERVING_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 MAX_CALLS = 1000  # TensorFlow Serving's limit for its warm-up file

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from glowplug.core.errors import ModelError, RequestError
 from glowplug.core.manifest import Signature
+from glowplug.serve.wire.calls import Arrays
 
-from . import frames
+from . import packets
 from .batching import Batching
-from .calls import Arrays
 from .deadlines import Deadlines
 from .jobs import Batch, Job, batch_key, batch_rows, can_batch
-from .worker_spec import WorkerSpec, signatures_from_json
+from .spec import WorkerSpec, signatures_from_json
 
 _DEPTH = 2  # calls that a worker has at once: one that runs, and the next one already in its socket
 _FIRST_BACKOFF_S, _LAST_BACKOFF_S = 0.1, 30.0
@@ -70,8 +70,8 @@ class _Link(asyncio.Protocol):
         self.running: dict[int, Batch] = {}
         self.started = asyncio.get_running_loop().time()
         self.transport: asyncio.Transport | None = None
-        self._splitter = frames.Splitter(self._receive)
-        self._outgoing: list[frames.Buffer] = []
+        self._splitter = packets.Splitter(self._receive)
+        self._outgoing: list[packets.Buffer] = []
         self._next = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -89,7 +89,7 @@ class _Link(asyncio.Protocol):
         self._next = (self._next + 1) & 0xFFFFFFFF
         self.running[self._next] = batch
         job = batch.jobs[0]
-        self._outgoing += frames.pack(frames.CALL, self._next, (job.signature, job.outputs), batch.inputs())
+        self._outgoing += packets.pack(packets.CALL, self._next, (job.signature, job.outputs), batch.inputs())
 
     def send(self) -> None:
         """Send what was given: two small calls at once wake the worker once."""
@@ -98,16 +98,16 @@ class _Link(asyncio.Protocol):
         self.transport.writelines(pieces)
 
     def _receive(self, kind: int, number: int, head: bytes, payload: memoryview) -> None:
-        document, arrays = frames.unpack(head, payload)
-        if kind == frames.ANSWER:
+        document, arrays = packets.unpack(head, payload)
+        if kind == packets.ANSWER:
             batch = self.running.pop(number)
             self.answered = True
             batch.deliver(arrays)
-        elif kind == frames.FAILURE and number:
+        elif kind == packets.FAILURE and number:
             self.group._batch_failed(self.running.pop(number), RequestError(document["error"], code=document["code"]))
-        elif kind == frames.FAILURE:
+        elif kind == packets.FAILURE:
             self.failure = document["error"]
-        elif kind == frames.READY:
+        elif kind == packets.READY:
             self.ready, self.report = True, document
             self.group._worker_ready(self)
 

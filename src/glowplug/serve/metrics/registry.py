@@ -6,9 +6,10 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from .catalog import Catalog
+from glowplug.serve.models.catalog import Catalog
+from glowplug.serve.models.versions import State, Version
+
 from .meters import Count, Counter, Histogram, Spread
-from .versions import State, Version
 
 DEFAULT_PATH = "/monitoring/prometheus/metrics"
 _LATENCY = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)

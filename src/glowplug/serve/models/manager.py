@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from glowplug.core.errors import GlowplugError, RequestError
+from glowplug.serve.log import Log
+from glowplug.serve.workers.group import Group, GroupSettings, Observer, Spawner
+from glowplug.serve.workers.spec import WorkerSpec
 
 from .catalog import Catalog, Model
-from .group import Group, GroupSettings, Observer, Spawner
-from .log import Log
+from .config import ModelConfig, read_config_file
 from .memory import check_memory
-from .model_config import ModelConfig, read_config_file
 from .packing import Packer
 from .sources import Source, find_versions
 from .versions import State, Version
-from .worker_spec import WorkerSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from .group import Group
+from glowplug.serve.workers.group import Group
+
 from .sources import Source
 
 

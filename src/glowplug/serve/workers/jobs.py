@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Signature
-
-from .calls import Arrays
+from glowplug.serve.wire.calls import Arrays
 
 
 @dataclass(slots=True, eq=False)

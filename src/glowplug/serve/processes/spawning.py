@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from glowplug.serve.workers.spec import WorkerSpec
+
 from . import control
-from .worker_spec import WorkerSpec
 
 
 class Processes:

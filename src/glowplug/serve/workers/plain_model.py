@@ -14,8 +14,7 @@ from glowplug.core.errors import NotAModelError, TensorFlowError, UnsupportedMod
 from glowplug.core.manifest import Port, Signature, TensorSpec
 from glowplug.loader.savedmodel import SavedModelCalls, open_saved_model
 from glowplug.runtime.config import SessionConfig
-
-from .messages import message
+from glowplug.serve.wire.messages import message
 
 _INTERNAL = frozenset({"__saved_model_init_op", "__saved_model_train_op"})
 _FIRST_REF_TYPE = 100  # DT_FLOAT_REF and the like are the plain type plus 100

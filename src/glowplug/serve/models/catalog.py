@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from glowplug.core.errors import NotReadyError, RequestError
+from glowplug.serve.wire.calls import ModelReference
+from glowplug.serve.workers.group import Group
 
-from .calls import ModelReference
-from .group import Group
-from .model_config import ModelConfig
+from .config import ModelConfig
 from .versions import State, Version
 
 

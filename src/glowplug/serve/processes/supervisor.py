@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from glowplug.core.errors import RuntimeFailure
+from glowplug.serve.workers.spec import WorkerSpec
 
 from . import control
-from .worker_spec import WorkerSpec
 
 FrontEnd = Callable[[socket.socket], int]
 
@@ -130,7 +130,7 @@ class Supervisor:
                 os.close(descriptor)
 
     def _spawn_worker(self, document: dict[str, Any], descriptor: int) -> None:
-        from . import worker
+        from glowplug.serve.workers import worker
 
         _check_one_thread()
         _flush()
@@ -233,11 +233,11 @@ def _open_library() -> None:
     import numpy  # noqa: F401
     import orjson  # noqa: F401
 
-    from glowplug.loader import native, open, savedmodel, warmup  # noqa: F401
+    from glowplug.bundle import warmup  # noqa: F401
+    from glowplug.loader import native, open, savedmodel  # noqa: F401
     from glowplug.runtime import fingerprint, graph, library, registration, session, tensor  # noqa: F401
-
-    from . import plain_model, worker  # noqa: F401
-    from .messages import message
+    from glowplug.serve.wire.messages import message
+    from glowplug.serve.workers import plain_model, worker  # noqa: F401
 
     message("tensorflow.Example")
     library.open_library()

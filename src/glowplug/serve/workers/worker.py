@@ -22,10 +22,11 @@ from glowplug.core.clock import now_ns
 from glowplug.core.errors import GlowplugError, TensorFlowError
 from glowplug.core.manifest import Signature
 from glowplug.loader.engine import Engine, Options
+from glowplug.serve.processes import priority
+from glowplug.serve.wire.limits import Limits
 
-from . import frames, priority, warmup
-from .limits import Limits
-from .worker_spec import WorkerSpec, signatures_to_json
+from . import packets, warmup
+from .spec import WorkerSpec, signatures_to_json
 
 _CALLERS_FAULT = ("INVALID_ARGUMENT", "OUT_OF_RANGE", "FAILED_PRECONDITION", "UNIMPLEMENTED", "NOT_FOUND")
 _RECEIVE_BYTES = 1 << 16  # for larger buffers, malloc asks the kernel for pages at every call
@@ -52,7 +53,7 @@ def main(channel: socket.socket, spec: WorkerSpec) -> int:
 
 def _give_up(channel: socket.socket, reason: str) -> int:
     with contextlib.suppress(OSError):
-        _send(channel, frames.pack(frames.FAILURE, 0, {"error": reason}))
+        _send(channel, packets.pack(packets.FAILURE, 0, {"error": reason}))
     return LOAD_FAILED
 
 
@@ -68,7 +69,7 @@ def _load_and_warm(channel: socket.socket, spec: WorkerSpec) -> Engine:
         "warmup_ns": now_ns() - loaded,
         "warmup": calls,
     }
-    _send(channel, frames.pack(frames.READY, 0, document))
+    _send(channel, packets.pack(packets.READY, 0, document))
     return engine
 
 
@@ -118,30 +119,30 @@ def _serve(channel: socket.socket, engine: Engine) -> None:
     def receive(kind: int, number: int, head: bytes, payload: memoryview) -> None:
         _send(channel, _answer(engine, number, head, payload))
 
-    splitter = frames.Splitter(receive)
+    splitter = packets.Splitter(receive)
     while data := channel.recv(_RECEIVE_BYTES):
         splitter.feed(data)
 
 
-def _answer(engine: Engine, number: int, head: bytes, payload: memoryview) -> list[frames.Buffer]:
-    (name, outputs), inputs = frames.unpack(head, payload)
+def _answer(engine: Engine, number: int, head: bytes, payload: memoryview) -> list[packets.Buffer]:
+    (name, outputs), inputs = packets.unpack(head, payload)
     signature = engine.signatures[name]
     try:
         results = engine.run(name, [inputs[key] for key in signature.inputs])
     except TensorFlowError as error:
         code = error.code if error.code in _CALLERS_FAULT else "INTERNAL"
         text = _public(error) + _misfits(signature, inputs) if code != "INTERNAL" else _public(error)
-        return frames.pack(frames.FAILURE, number, {"error": text, "code": code})
+        return packets.pack(packets.FAILURE, number, {"error": text, "code": code})
     except GlowplugError as error:
-        return frames.pack(frames.FAILURE, number, {"error": str(error), "code": "INVALID_ARGUMENT"})
+        return packets.pack(packets.FAILURE, number, {"error": str(error), "code": "INVALID_ARGUMENT"})
     except MemoryError:
-        return frames.pack(frames.FAILURE, number, {"error": "out of memory", "code": "RESOURCE_EXHAUSTED"})
+        return packets.pack(packets.FAILURE, number, {"error": "out of memory", "code": "RESOURCE_EXHAUSTED"})
     except Exception as error:  # the process boundary: the model stays up, the caller learns that it was our fault
         traceback.print_exc()
         problem = f"unexpected {type(error).__name__}"
-        return frames.pack(frames.FAILURE, number, {"error": problem, "code": "INTERNAL"})
+        return packets.pack(packets.FAILURE, number, {"error": problem, "code": "INTERNAL"})
     every = dict(zip(signature.outputs, results, strict=True))
-    return frames.pack(frames.ANSWER, number, None, {key: every[key] for key in outputs})
+    return packets.pack(packets.ANSWER, number, None, {key: every[key] for key in outputs})
 
 
 def _misfits(signature: Signature, inputs: Mapping[str, NDArray[Any]]) -> str:
@@ -165,7 +166,7 @@ def _public(error: TensorFlowError) -> str:
     return str(error.seen).partition(": ")[2].splitlines()[0][:1000]
 
 
-def _send(channel: socket.socket, pieces: list[frames.Buffer]) -> None:
+def _send(channel: socket.socket, pieces: list[packets.Buffer]) -> None:
     for piece in pieces:
         channel.sendall(piece)
 

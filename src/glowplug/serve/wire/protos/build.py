@@ -1,4 +1,4 @@
-"""Compiles the .proto files of this folder into `messages.desc`: `python src/glowplug/serve/protos/build.py`.
+"""Compiles the .proto files of this folder into `messages.desc`: `python src/glowplug/serve/wire/protos/build.py`.
 
 Needs grpcio-tools, which only someone who changes a .proto file has to install.
 """

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from glowplug.core.errors import UsageError
-
-from .text_config import read_text
+from glowplug.serve.wire.text_config import read_text
 
 _NAME = re.compile(r"[^/:\s]{1,200}")
 
