@@ -41,10 +41,10 @@ demo: install
 	@$(BIN)/glowplug demo
 
 test: install
-	$(BIN)/python tests/side_by_side.py -m 'not slow'
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m 'not slow'
 
 test-all: install
-	$(BIN)/python tests/side_by_side.py
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 # atheris changes the bytecode of what it watches, and has wheels for few interpreters: an environment of its own.
 fuzz: install

@@ -7,12 +7,21 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+pytest_plugins = ("tests.scheduling",)
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; processes under test would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says more about what else runs on the machine than about the code.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 SHARED_MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
 

@@ -12,10 +12,14 @@ from glowplug.bundle.reader import open_bundle
 from .samples import GOLDEN
 
 pytestmark = pytest.mark.tensorflow
-tf = pytest.importorskip("tensorflow")
 
 
-def golden_graph():
+@pytest.fixture(scope="module")
+def tf():
+    return pytest.importorskip("tensorflow")
+
+
+def golden_graph(tf):
     with tf.Graph().as_default() as graph:
         x = tf.compat.v1.placeholder(tf.float32, (None, 2), name="x")
         kernel = tf.compat.v1.placeholder(tf.float32, (2, 3), name="weights/kernel")
@@ -51,12 +55,12 @@ def reference_scan(definition):
     return nodes(definition.node), functions
 
 
-def test_golden_graph_is_what_tensorflow_makes():
+def test_golden_graph_is_what_tensorflow_makes(tf):
     committed = tf.compat.v1.GraphDef.FromString((GOLDEN / "graph.pb").read_bytes())
-    assert committed == golden_graph()
+    assert committed == golden_graph(tf)
 
 
-def test_golden_bundle_runs():
+def test_golden_bundle_runs(tf):
     bundle = open_bundle(GOLDEN)
     weights = bundle.map_weights()
     feeds = {
@@ -73,7 +77,7 @@ def test_golden_bundle_runs():
         assert session.run("ids:0", {"text:0": [b"green", b"pink"]}).tolist() == [1, -1]
 
 
-def test_scan_agrees_with_protobuf_on_a_graph_with_functions():
+def test_scan_agrees_with_protobuf_on_a_graph_with_functions(tf):
     @tf.function(input_signature=[tf.TensorSpec((None,), tf.float32)])
     def body(x):
         return tf.while_loop(
@@ -89,8 +93,8 @@ def test_scan_agrees_with_protobuf_on_a_graph_with_functions():
     allowlist.check_ops(found)
 
 
-def test_scan_survives_every_field_that_protobuf_writes():
-    definition = golden_graph()
+def test_scan_survives_every_field_that_protobuf_writes(tf):
+    definition = golden_graph(tf)
     definition.version = -1
     definition.node[0].device = "/device:CPU:0" * 40
     definition.node[0].experimental_debug_info.original_node_names.append("z")
@@ -120,7 +124,7 @@ def test_every_allowed_op_is_registered():
     assert allowlist.allowed_ops() <= registered_ops().keys()
 
 
-def test_no_allowed_op_takes_a_file_name_or_a_graph():
+def test_no_allowed_op_takes_a_file_name_or_a_graph(tf):
     suspicious = re.compile(r"file|path|director|descriptor|memory_region|graph|url|address|stream")
 
     def texts(op):
@@ -147,7 +151,7 @@ def test_every_registered_op_name_is_refused_as_a_function_name():
     assert accepted == []
 
 
-def test_functions_that_tensorflow_names_are_accepted():
+def test_functions_that_tensorflow_names_are_accepted(tf):
     @tf.function
     def Body(x):
         with tf.name_scope("Upper"):

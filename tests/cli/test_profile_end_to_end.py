@@ -10,7 +10,6 @@ import pytest
 from .conftest import Run
 
 pytest.importorskip("rich")
-pytest.importorskip("tensorflow")
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 

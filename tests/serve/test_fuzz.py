@@ -18,9 +18,7 @@ from glowplug.serve.wire.tensor_proto import encode
 pytestmark = pytest.mark.tensorflow
 
 COUNT = int(os.environ.get("GLOWPLUG_FUZZ_EXAMPLES", "300"))
-FUZZ = settings(
-    max_examples=COUNT, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+FUZZ = settings(max_examples=COUNT, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 FAULTS = {
     grpc.StatusCode.INVALID_ARGUMENT,
     grpc.StatusCode.NOT_FOUND,

@@ -325,7 +325,7 @@ near = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(near | frame_bytes, min_size=1, max_size=12), st.booleans())
 def test_any_frames(server, parts, whole):
     with Frames(server) as client:
@@ -352,7 +352,7 @@ names = st.sampled_from(["x-a", "x-b", "x-c", "user-agent"])
 lists = st.lists(st.tuples(names, st.sampled_from(["1", "2", "long" * 20, "y" * 3000])), max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(lists, st.booleans(), st.none() | st.integers(0, 4096)), min_size=1, max_size=30))
 def test_a_remembered_block_means_what_it_says_now(sequence):
     encoder, plain = hpack.Encoder(), hpack.Decoder()
