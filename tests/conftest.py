@@ -10,9 +10,14 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from glowplug.runtime import amx
+
 pytest_plugins = ("tests.scheduling",)
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+if amx.needs_cure():  # before a test or one of its processes loads TensorFlow, which would die
+    os.environ.update([amx.CURE])
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; processes under test would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)

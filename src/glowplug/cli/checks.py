@@ -93,10 +93,20 @@ def _library() -> Iterator[Check]:
 
 
 def _processor() -> Iterator[Check]:
-    from glowplug.runtime.fingerprint import fingerprint
+    from glowplug.runtime import amx
+    from glowplug.runtime.fingerprint import cpu_features
 
-    features = fingerprint("").cpu
-    yield Check("processor", "ok", f"{os.cpu_count()} logical CPUs; {' '.join(features)}")
+    yield Check("processor", "ok", f"{os.cpu_count()} logical CPUs; {' '.join(cpu_features())}")
+    if amx.needs_cure():
+        yield Check(
+            "AMX",
+            "broken",
+            "the processor announces it and traps on it: TensorFlow dies with SIGILL on bfloat16",
+            f"export {'='.join(amx.CURE)}",
+        )
+    elif amx.answer() == "traps":
+        left = f"{amx.CURE[0]}={os.environ[amx.CURE[0]]}"
+        yield Check("AMX", "note", f"the processor announces it and traps on it; {left} keeps TensorFlow from it")
     if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":
         yield Check(
             "oneDNN",

@@ -16,10 +16,11 @@ _VARIABLES = ("TF_ENABLE_ONEDNN_OPTS",)  # decides which fused kernels the optim
 def fingerprint(tensorflow_version: str) -> Fingerprint:
     """Return the fingerprint of this machine with that TensorFlow."""
     environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
-    return Fingerprint(tensorflow_version, _cpu_features(), environment)
+    return Fingerprint(tensorflow_version, cpu_features(), environment)
 
 
-def _cpu_features() -> tuple[str, ...]:
+def cpu_features() -> tuple[str, ...]:
+    """Return the instruction sets that the processor announces; where the system does not tell, its architecture."""
     try:
         with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as stream:
             for line in stream:
