@@ -31,6 +31,7 @@
         ├── LibraryNotFoundError
         ├── LibraryVersionError
         ├── SymbolMissingError
+        ├── ForkedError
         └── TensorFlowError
 
 A message has three parts: what failed, the value seen, what to do next. The command line prints it once, in one
@@ -226,6 +227,10 @@ class LibraryVersionError(RuntimeFailure):
 
 class SymbolMissingError(RuntimeFailure):
     """The library lacks a function of the C API."""
+
+
+class ForkedError(RuntimeFailure):
+    """A model was called, or loaded, in a fork of a process that had loaded one."""
 
 
 class TensorFlowError(RuntimeFailure):

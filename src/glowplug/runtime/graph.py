@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from glowplug.core.errors import ClosedError, UnknownNodeError
 
+from .fork import is_forked, note_start
 from .library import Library, open_library
 from .status import checked
 from .symbols import Output
@@ -15,6 +16,7 @@ class Graph:
     """One `TF_Graph`, owned until `close()`."""
 
     def __init__(self, definition: bytes | None = None) -> None:
+        note_start()
         self._library: Library = open_library()
         self._pointer: int | None = self._library.blocking.TF_NewGraph()
         if definition is not None:
@@ -68,5 +70,5 @@ class Graph:
     def close(self) -> None:
         """Delete the graph. Closing twice is harmless."""
         pointer, self._pointer = self._pointer, None
-        if pointer is not None:
+        if pointer is not None and not is_forked():
             self._library.blocking.TF_DeleteGraph(pointer)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from glowplug.core.errors import ClosedError
 
 from .config import SessionConfig
+from .fork import check_not_forked, is_forked
 from .graph import Graph
 from .library import Library, open_library
 from .status import checked
@@ -76,7 +77,7 @@ class Session:
     def close(self) -> None:
         """Wait for running calls' resources, then delete session and graph. Closing twice is harmless."""
         pointer, self._pointer = self._pointer, None
-        if pointer is None:
+        if pointer is None or is_forked():  # what the parent owns is the parent's to delete
             return
         library = self._library
         with checked(library, "TensorFlow cannot close the session") as status:
@@ -116,6 +117,7 @@ class PreparedCall:
 
         Pass `copy` for graphs with variables of TensorFlow 1: fetching one gives its own memory, which changes later.
         """
+        check_not_forked()
         library, session = self._session._library, self._session.pointer
         values = type(self._values).from_buffer_copy(self._values)
         for place, tensor in enumerate(inputs):
