@@ -61,9 +61,11 @@ def bundle(zoo_folder: Path, saved_model: Callable[[str], Path]) -> Callable[[st
     def packed(name: str) -> Path:
         directory = zoo_folder / f"{name}.glow"
         if not directory.exists():
-            import glowplug
+            from glowplug.convert.job import Job, Order
+            from glowplug.core.files import new_directory
 
-            glowplug.pack(saved_model(name), directory)
+            with new_directory(directory) as unfinished:  # in this process, which has imported TensorFlow already
+                Job(Order(unfinished, saved_model(name)), lambda stage: None).run()
         return directory
 
     return packed

@@ -128,6 +128,7 @@ def test_a_wrong_conversion_is_noticed(
 ) -> None:
     """Spoil one weight after conversion: native must fail, and auto must fall back."""
     from glowplug.convert import write
+    from glowplug.convert.job import Job, Order
 
     honest = write._store_weights
 
@@ -138,12 +139,13 @@ def test_a_wrong_conversion_is_noticed(
         return honest(writer, model)
 
     monkeypatch.setattr(write, "_store_weights", spoilt)
+    (tmp_path / "native").mkdir()
     with pytest.raises(errors.OutputMismatchError, match="different answers"):
-        glowplug.pack(saved_model("dense"), tmp_path / "m.glow", engine="native")
-    assert leftovers(tmp_path) == []
-    packed = glowplug.pack(saved_model("dense"), tmp_path / "m.glow")
-    assert packed.manifest.engine == "savedmodel"
-    assert "different answers" in (packed.reason or "")
+        Job(Order(tmp_path / "native", saved_model("dense"), engine="native"), lambda stage: None).run()
+    (tmp_path / "auto").mkdir()
+    reason = Job(Order(tmp_path / "auto", saved_model("dense")), lambda stage: None).run()
+    assert open_bundle(tmp_path / "auto").manifest.engine == "savedmodel"
+    assert "different answers" in (reason or "")
 
 
 def test_warmup_files(saved_model: Callable[[str], Path], tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glowplug.bundle.warmup import Request
-from glowplug.core.errors import GlowplugError, OutputMismatchError, TensorFlowError, UnsupportedModelError
+from glowplug.core.errors import GlowplugError, OutputMismatchError, TensorFlowError
 from glowplug.loader.engine import Engine
 
 from .editor import GraphEditor
 from .examples import example_makers
+from .hopeless import reached_ops, refuse_hopeless, refuse_python_code
 from .inline import inline_calls
 from .samples import BATCHES, Style, has_open_batch, make_inputs, styles, words
 from .saved_model import SavedModel
@@ -51,45 +52,46 @@ _RANDOM += (
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call and what the source answered: outputs by name, or `None` where it refused."""
+    """A call and what the source answered: outputs by name, or `None` where it refused, with the `failure`."""
 
     request: Request
     answer: Mapping[str, NDArray[Any]] | None
+    failure: TensorFlowError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """All calls, and the signatures whose answers are random."""
+    """All calls, the signatures whose answers are random, and those that no input suited."""
 
     calls: tuple[RecordedCall, ...]
     random: frozenset[str]
+    unproven: tuple[str, ...]
 
 
-def record(source: SavedModel, given: Sequence[Request], *, need_all: bool) -> Recording:
+def record(source: SavedModel, given: Sequence[Request]) -> Recording:
     """Call every signature of the source with inputs of several batch sizes, and with those that were given.
 
-    With `need_all`, a signature for which no input could be found raises `UnsupportedModelError`.
+    Raises `UnanswerableModelError` if no input can make a signature answer.
     """
     graph = GraphEditor(source.meta_graph.graph_def)
     inline_calls(graph)
     makers = (*example_makers(graph), words)
     calls: list[RecordedCall] = []
+    unproven = []
     for name, signature in source.signatures.items():
-        mine = [request for request in given if request.signature == name]
-        calls += [_call(source, request) for request in mine]
-        style = _accepted_style(source, name, makers, calls)
+        refuse_python_code(source, name)
+        mine = [_call(source, request) for request in given if request.signature == name]
+        style = _accepted_style(source, name, makers, mine)
         if style is not None:
             batches = BATCHES if has_open_batch(signature.inputs) else BATCHES[:2]
             for seed, batch in enumerate(batches):
                 inputs = make_inputs(signature.inputs, style, batch, seed)
-                calls.append(_call(source, Request(name, inputs)))
-        if need_all and not any(call.answer is not None for call in calls if call.request.signature == name):
-            raise UnsupportedModelError(
-                "no made-up input suits a signature, so its answers cannot be compared",
-                seen=f"{name}({', '.join(f'{k}: {p.spec}' for k, p in signature.inputs.items())})",
-                remedy="give a real request with --warmup",
-            )
-    return Recording(tuple(calls), _random_signatures(source))
+                mine.append(_call(source, Request(name, inputs)))
+        if not any(call.answer is not None for call in mine):
+            refuse_hopeless(source, name, [call.failure for call in mine if call.failure is not None])
+            unproven.append(name)
+        calls += mine
+    return Recording(tuple(calls), _random_signatures(source), tuple(unproven))
 
 
 def compare(engine: Engine, recording: Recording) -> dict[str, Any]:
@@ -110,14 +112,15 @@ def compare(engine: Engine, recording: Recording) -> dict[str, Any]:
         worst = by_dtype.setdefault(entry["dtype"], {"max_abs": 0.0, "max_rel": 0.0})
         for measure in worst:
             worst[measure] = max(worst[measure], entry[measure])
-    return {"calls": counts, "outputs": outputs, "dtypes": by_dtype, "random": sorted(recording.random)}
+    record = {"calls": counts, "outputs": outputs, "dtypes": by_dtype, "random": sorted(recording.random)}
+    return {**record, "unproven": list(recording.unproven)} if recording.unproven else record
 
 
 def _call(source: SavedModel, request: Request) -> RecordedCall:
     try:
         return RecordedCall(request, source.call(request.signature, request.inputs))
-    except TensorFlowError:
-        return RecordedCall(request, None)
+    except TensorFlowError as error:
+        return RecordedCall(request, None, error)
 
 
 def _accepted_style(source: SavedModel, name: str, makers: Any, calls: list[RecordedCall]) -> Style | None:
@@ -177,13 +180,9 @@ def _differs(where: str, seen: str) -> OutputMismatchError:
 
 def _random_signatures(source: SavedModel) -> frozenset[str]:
     """Return the signatures that draw random numbers which differ from call to call."""
-    graph = GraphEditor(source.meta_graph.graph_def)
     found = set()
-    for name, signature in source.signatures.items():
-        part = GraphEditor(source.meta_graph.graph_def)
-        part.keep(graph.slice(port.tensor for port in signature.outputs.values()))
-        functions = part.reached_functions()
-        nodes = [*part.nodes.values(), *(node for f in functions for node in graph.library[f].node_def)]
-        if any(node.op.startswith(_RANDOM) and not node.op.startswith("StatefulPartitionedCall") for node in nodes):
+    for name in source.signatures:
+        ops = reached_ops(source, name)
+        if any(op.startswith(_RANDOM) and not op.startswith("StatefulPartitionedCall") for op in ops):
             found.add(name)
     return frozenset(found)

@@ -24,6 +24,7 @@ from glowplug.runtime.tensor import Tensor
 
 from .attributes import dtype_attr
 from .editor import canonical
+from .hopeless import unregistered_op
 
 _INITIALIZER = "__saved_model_init_op"
 _INTERNAL = frozenset({_INITIALIZER, "__saved_model_train_op"})
@@ -49,6 +50,9 @@ class SavedModel:
         try:
             self._session, serialized = open_saved_model(directory, SessionConfig(optimize=True))
         except TensorFlowError as error:
+            unregistered = unregistered_op(error)
+            if unregistered is not None:
+                raise unregistered from error
             raise NotAModelError(
                 "TensorFlow cannot load this SavedModel",
                 seen=f"{directory} ({str(error.seen).splitlines()[0][:300]})",

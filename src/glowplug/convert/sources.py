@@ -46,6 +46,11 @@ def locate(model: Any, scratch: Path, signatures: Mapping[str, Any] | None = Non
     )
 
 
+def is_keras_file(path: Path) -> bool:
+    """Say whether a path names a file of Keras."""
+    return path.suffix in _KERAS_FILES and path.is_file()
+
+
 def check_path(path: Path) -> None:
     """Refuse what cannot be a model by its first bytes, without TensorFlow, whose import takes seconds."""
     remedy = "give a SavedModel directory, a .keras file or an .h5 file"

@@ -6,6 +6,7 @@
     ├── ModelError ............... 3  the model, the bundle or what was fed to it
     │   ├── NotAModelError
     │   ├── UnsupportedModelError
+    │   ├── UnanswerableModelError
     │   ├── OutputMismatchError
     │   ├── InputError
     │   ├── ClosedError
@@ -76,6 +77,10 @@ class NotAModelError(ModelError):
 
 class UnsupportedModelError(ModelError):
     """A model that is well formed and that the chosen engine cannot run."""
+
+
+class UnanswerableModelError(ModelError):
+    """A model that cannot answer any call, whatever the engine and the input."""
 
 
 class OutputMismatchError(ModelError):
