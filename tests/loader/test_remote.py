@@ -22,7 +22,7 @@ from glowplug.core.errors import (
     TensorFlowError,
 )
 from glowplug.loader import channel
-from glowplug.standby import control
+from glowplug.standby.client import control
 
 pytestmark = pytest.mark.tensorflow
 
@@ -34,8 +34,8 @@ def standby_directory():
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("GLOWPLUG_STANDBY_DIR", directory)
             yield directory
-            for name in control.names():
-                control.stop(name)
+            for one in control.standbys():
+                control.stop(one)
 
 
 @pytest.mark.parametrize("name", ["two_in_two_out", "string_lookup"])
@@ -132,8 +132,8 @@ def _call(model):
 
 
 def _spare() -> int | None:
-    (name,) = control.names()
-    found = control.status(name)["spare"]
+    (one,) = control.standbys()
+    found = one.described()["spare"]
     return None if found is None else int(found)
 
 

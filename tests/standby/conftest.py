@@ -19,7 +19,7 @@ import sys
 from glowplug.core.target import target_from_words
 from glowplug.launch.start import Options
 from glowplug.launch.warm import run_in_standby
-from glowplug.standby import client
+from glowplug.standby.client.foreground import leave
 
 preload, start, *words = sys.argv[1:]
 options = Options(imports=False, prefetch=False, trace_cache=False)
@@ -27,7 +27,7 @@ names = tuple(preload.split(","))
 outcome = run_in_standby(target_from_words(words), options, start=start == "start", preload=names)
 if outcome.code is None:
     sys.exit(f"not run: {outcome.note}")
-client.leave(outcome.code)
+leave(outcome.code)
 """
 
 

@@ -10,7 +10,7 @@ import resource
 
 import pytest
 
-from glowplug.standby import footprint
+from glowplug.standby.server import footprint
 
 PAGE = mmap.PAGESIZE
 PAGES = 64

@@ -166,7 +166,7 @@ def test_a_run_that_dies_after_its_standby_gives_a_clear_error(standby):
     os.kill(standby.pids()[0], signal.SIGKILL)
     os.kill(child, signal.SIGKILL)
     _, err = process.communicate(timeout=20)
-    assert "the standby was killed during the run" in err
+    assert "the standby was killed or stopped during the run" in err
     assert process.returncode != 0
 
 
@@ -191,8 +191,9 @@ def test_a_client_that_says_nothing_holds_nobody_up(standby):
     code = f"""
 import os, sys
 os.environ["GLOWPLUG_STANDBY_DIR"] = {str(standby.directory)!r}
-from glowplug.standby import client
-silent = [client.connect({one["name"]!r}) for _ in range(3)]
+from glowplug.standby import connection, paths
+place = paths.open_place(create=False)
+silent = [connection.connect(place, {one["name"]!r}) for _ in range(3)]
 silent[0].send(b"nonsense")
 print("connected", flush=True)
 sys.stdin.read()
@@ -232,20 +233,20 @@ print(connection.recv(9))
 
 def test_a_directory_that_others_may_enter_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv(paths.VARIABLE, str(tmp_path / "open"))
-    os.close(paths.open_directory(create=True))
+    paths.open_place(create=True).close()
     (tmp_path / "open").chmod(0o755)
     with pytest.raises(StandbyError, match="open to others"):
-        paths.open_directory(create=False)
+        paths.open_place(create=False)
     (tmp_path / "link").symlink_to(tmp_path / "open")
     monkeypatch.setenv(paths.VARIABLE, str(tmp_path / "link"))
-    with pytest.raises(OSError):
-        paths.open_directory(create=False)
+    with pytest.raises(StandbyError, match="Not a directory"):
+        paths.open_place(create=False)
 
 
 def test_a_socket_of_somebody_else_is_not_trusted(tmp_path, monkeypatch):
     if os.getuid() != 0:
         pytest.skip("only root can become another user")
-    from glowplug.standby import client
+    from glowplug.standby.connection import connect
 
     folder = tmp_path / "own"
     folder.mkdir(mode=0o700)
@@ -264,7 +265,7 @@ s.bind(sys.argv[1]); s.listen(); print("listening", flush=True); sys.stdin.read(
         assert stranger.stdout.readline() == "listening\n"
         (folder / "name.sock").symlink_to(public)
         with pytest.raises(StandbyError, match="another user"):
-            client.connect("name")
+            connect(paths.open_place(create=False), "name")
     finally:
         stranger.communicate("")
         public.unlink(missing_ok=True)
@@ -326,7 +327,7 @@ def test_a_rehearsal_that_crashes_is_not_repeated(standby, wait_until):
     code = f"import os\n\ndef exercise():\n    open({str(tried)!r}, 'a').write('x')\n    os.abort()\n"
     standby.script(code, "crasher.py")
     standby.environment["PYTHONPATH"] += f"{os.pathsep}{standby.scripts}"
-    launch = "from glowplug.standby import launch; launch.launch('native', ('crasher',))"
+    launch = "from glowplug.standby.starting import start; start('native', ('crasher',))"
     subprocess.run([sys.executable, "-c", launch], env=standby.environment, cwd=standby.scripts, check=True)
     assert is_alive(spare_of(standby, wait_until))
     assert tried.read_text() == "x"

@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> Callable[[], int]:
         trace_cache=not args.no_trace_cache and _wanted("GLOWPLUG_TRACE_CACHE"),
         explain="json" if args.explain and args.json else "text" if args.explain else "",
     )
-    _try_standby(args.standby, target, options)
 
     def program() -> int:
+        _try_standby(args.standby, target, options)
         start(target, options)
         return 0
 
@@ -76,11 +76,20 @@ def _try_standby(asked: bool | None, target: Target, options: Options) -> None:
         asked = _wanted("GLOWPLUG_STANDBY")
     if asked is False:
         return
+    from glowplug.core.errors import StandbyError
     from glowplug.launch.warm import run_in_standby
-    from glowplug.standby import client
+    from glowplug.standby.client.foreground import leave
 
-    outcome = run_in_standby(target, options, start=bool(asked))
+    def tell(note: str) -> None:
+        print(f"glowplug: standby: {note}", file=sys.stderr, flush=True)
+
+    curious = bool(asked or options.explain)
+    try:
+        outcome = run_in_standby(target, options, start=bool(asked), tell=tell if curious else None)
+    except StandbyError as error:  # once the program has begun: it is not run a second time
+        print(f"glowplug: {error}", file=sys.stderr, flush=True)
+        sys.exit(error.exit_code)
     if outcome.code is not None:
-        client.leave(outcome.code)
-    if outcome.note and (asked or options.explain):
-        print(f"glowplug: standby: {outcome.note}", file=sys.stderr, flush=True)
+        leave(outcome.code)
+    if outcome.note and (curious or outcome.unusual):
+        tell(outcome.note)

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--idle", type=float, metavar="SECONDS", help="for start: end when unused for this long (default: 1800)"
     )
+    parser.add_argument("--all", action="store_true", help="for stop: those of other environments, too")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
 def _start(args: argparse.Namespace) -> int:
     from glowplug.core.errors import UsageError
     from glowplug.launch.warm import COMPANION, PRELOAD
-    from glowplug.standby import control, launch
+    from glowplug.standby import starting
+    from glowplug.standby.client import control
 
     kind = args.kind or "python"
     if kind == "native" and args.preload:
@@ -56,35 +58,54 @@ def _start(args: argparse.Namespace) -> int:
         preload, companion = remote.PRELOAD, ""
     else:
         preload, companion = tuple(args.preload.split(",")) if args.preload else PRELOAD, COMPANION
-    name = launch.launch(kind, preload, companion, idle_s=args.idle)
+    name = starting.start(kind, preload, companion, idle_s=args.idle)
     found = control.status(name)
     _print(args, found, f"standby {name} runs: process {found['pid']}, {found['preload']}")
     return 0
 
 
 def _status(args: argparse.Namespace) -> int:
-    from glowplug.core.clock import human_bytes
-    from glowplug.standby import control
+    from glowplug.standby.client import control
 
-    found = [control.status(name) for name in control.names()]
-    lines = []
-    for one in found:
-        lines.append(f"standby {one['name']} ({one['kind']}: {one['preload']})")
-        lines.append(f"  process {one['pid']}, {one['threads']} thread, {human_bytes(one['memory_bytes'])}")
-        lines.append(f"  served {one['served']}, running {len(one['runs'])}, idle for {one['idle_s']:.0f} s")
-        lines += [f"  not for a run from here: other {one['differs']}"] if one["differs"] else []
+    found = [one.described() for one in control.standbys()]
+    lines = [line for one in found for line in _lines(one)]
     _print(args, {"standbys": found}, "\n".join(lines) or "no standby runs")
     return 0
 
 
-def _stop(args: argparse.Namespace) -> int:
-    from glowplug.standby import control
+def _lines(one: dict[str, Any]) -> list[str]:
+    from time import localtime, strftime
 
-    stopped = [control.stop(name) for name in control.names()]
-    lines = [f"stopped {one['name']} (process {one['pid']})" for one in stopped]
+    from glowplug.core.clock import human_bytes
+
+    memory = human_bytes(one["memory_bytes"])
+    if "problem" in one:
+        return [f"standby {one['name']}: process {one['pid']}, {memory}", f"  {one['problem']}: glowplug standby stop"]
+    since = strftime("%Y-%m-%d %H:%M:%S", localtime(one["since"]))
+    lines = [
+        f"standby {one['name']} ({one['kind']}: {one['preload']})",
+        f"  of {one['interpreter']} (Python {one['python']}) in {one['environment']}",
+        f"  process {one['pid']} since {since}, {one['threads']} thread, {one['modules']} modules, {memory}",
+        f"  served {one['served']}, running {len(one['runs'])}, idle for {one['idle_s']:.0f} s",
+    ]
+    return [*lines, f"  not for a run from here: other {one['differs']}"] if one["differs"] else lines
+
+
+def _stop(args: argparse.Namespace) -> int:
+    from glowplug.standby.client import control
+
+    found = control.standbys()
+    chosen = [one for one in found if args.all or not one.differs]
+    stopped = [control.stop(one) for one in chosen]
+    lines = [
+        f"stopped {one['name']} (process {one['pid']}{', which did not answer' if 'killed' in one else ''})"
+        for one in stopped
+    ]
     left = sum(one["runs"] for one in stopped)
     lines += [f"{left} runs go on to their end"] if left else []
-    _print(args, {"stopped": stopped}, "\n".join(lines) or "no standby runs")
+    others = len(found) - len(chosen)
+    lines += [f"{others} of other environments go on: glowplug standby stop --all"] if others else []
+    _print(args, {"stopped": stopped, "others": others}, "\n".join(lines) or "no standby runs")
     return 0
 
 

@@ -12,9 +12,9 @@ from .start import Options, prepare
 
 def run_program(kind: str, name: str, arguments: list[str], options: dict[str, Any]) -> int:
     """Run the program with the parts of `glowplug run` that `options` names; return its exit code or minus a signal."""
-    from glowplug.standby.parking import parked
+    from glowplug.standby.child.withheld import is_withheld
 
-    prepare(Options(**options), warm=parked("tensorflow"))
+    prepare(Options(**options), warm=is_withheld("tensorflow"))
     return execute_and_report(Target(kind, name, tuple(arguments)))
 
 

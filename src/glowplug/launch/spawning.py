@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from glowplug.core.errors import UsageError
-from glowplug.standby import client, identity
+from glowplug.standby import identity
+from glowplug.standby.client.request import Begun, Declined, begin
 
 from .warm import COMPANION, PRELOAD
 
@@ -18,7 +19,7 @@ from .warm import COMPANION, PRELOAD
 class Spawned:
     """A running function. Use it like a `subprocess.Popen`; leaving its `with` block ends it."""
 
-    def __init__(self, begun: client.Begun) -> None:
+    def __init__(self, begun: Begun) -> None:
         self._begun = begun
         self.pid = begun.pid
         self.returncode: int | None = None
@@ -34,7 +35,7 @@ class Spawned:
                 raise TimeoutError(f"process {self.pid} still runs after {timeout_s} s")
             message = self._begun.message()
             if message is None:
-                self._end(self._begun.end_without_standby().code)
+                self._end(self._begun.end())
             elif "ended" in message:
                 self._end(message["ended"])
         return self.returncode
@@ -62,7 +63,7 @@ class Spawned:
             self.kill()
             self.wait()
 
-    def _end(self, code: int | None) -> None:
+    def _end(self, code: int) -> None:
         self.returncode = code
         self._begun.close()
 
@@ -81,7 +82,7 @@ def spawn(target: str, *arguments: Any, preload: tuple[str, ...] = PRELOAD) -> S
         marshal.dumps(arguments)
     except ValueError as error:
         raise UsageError("arguments must be plain values", seen=error, remedy="pass paths or bytes instead") from None
-    begun = client.begin(
+    begun = begin(
         "glowplug.launch.child:call",
         [target, list(arguments), os.getcwd()],  # noqa: PTH109 - a string is what is sent
         start=True,
@@ -91,8 +92,8 @@ def spawn(target: str, *arguments: Any, preload: tuple[str, ...] = PRELOAD) -> S
         descriptors={number: number for number in identity.open_standard()},
         program=None,
     )
-    if isinstance(begun, str):
+    if isinstance(begun, Declined):
         from glowplug.core.errors import StandbyError
 
-        raise StandbyError("no standby runs the function", seen=begun)
+        raise StandbyError("no standby runs the function", seen=begun.reason)
     return Spawned(begun)

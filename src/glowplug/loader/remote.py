@@ -17,7 +17,8 @@ from glowplug.bundle import layout
 from glowplug.bundle.reader import Bundle, open_bundle
 from glowplug.core.errors import ClosedError, StandbyError
 from glowplug.core.manifest import Signature
-from glowplug.standby import client, wire
+from glowplug.standby import wire
+from glowplug.standby.client.request import Begun, Declined, begin
 
 from .channel import INPUTS, OUTPUTS, SOCKET, Arena, rebuild_error
 from .model import Info, Model
@@ -39,7 +40,7 @@ class RemoteEngine:
         given = {0: nothing, 1: 2, 2: 2, SOCKET: theirs.fileno()}
         given |= {INPUTS: self._inputs.descriptor, OUTPUTS: self._outputs.descriptor}
         try:
-            begun = client.begin(
+            begun = begin(
                 "glowplug.loader.hosting:host",
                 [path, dict(options)],
                 start=start,
@@ -51,10 +52,10 @@ class RemoteEngine:
         finally:
             theirs.close()
             os.close(nothing)
-        if isinstance(begun, str):
+        if isinstance(begun, Declined):
             self._release()
-            raise StandbyError("no standby hosts the model", seen=begun)
-        self._begun: client.Begun | None = begun
+            raise StandbyError("no standby hosts the model", seen=begun.reason)
+        self._begun: Begun | None = begun
         self.pid = begun.pid
 
     def wait(self, signatures: Mapping[str, Signature]) -> None:

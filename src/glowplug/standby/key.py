@@ -2,6 +2,8 @@
 
 Everything that Python, TensorFlow or Keras reads while it starts or is imported is in it. The client computes it at
 each start, so it costs well under a millisecond. Installed packages are looked at by the standby itself (`freshness`).
+What a process cannot take over from another (`confinement`) is in it too. It is compared, sent and shown, so it holds
+no secret: see `glowplug.core.disclosure`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from collections.abc import Mapping
 from glowplug.core.disclosure import disclosed
 from glowplug.core.version import VERSION
 
+from . import confinement
+
 PREFIXES = (
     "TF_", "TF2_", "XLA_", "KERAS_", "TFDS_", "AUTOGRAPH_", "PYTHON", "LC_", "LD_", "OMP_", "KMP_", "MKL_", "OPENBLAS_",
     "GOTO_", "BLIS_", "DNNL_", "ONEDNN_", "NPY_", "NUMPY_", "CUDA_", "NVIDIA_", "ROCR_", "HIP_", "GRPC_", "ABSL_",
@@ -22,8 +26,6 @@ NAMES = ("HOME", "LANG", "LANGUAGE", "XDG_CACHE_HOME", "TEST_TMPDIR")
 
 # The pools are made again in the child, with the caller's values.
 THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
-
-_NAMESPACES = ("mnt", "pid", "net", "ipc", "user", "uts", "cgroup")
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
@@ -47,12 +49,12 @@ def components(kind: str, preload: tuple[str, ...]) -> dict[str, str]:
         "kind": kind,
         "preload": ",".join(preload),
         "glowplug": f"{VERSION} {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}",
-        "interpreter": f"{sys.executable} {sys.version} {executable.st_mtime_ns} {executable.st_size} {sys.prefix}",
+        "interpreter": f"{sys.executable} {sys.version} {executable.st_mtime_ns} {executable.st_size}",
+        "prefix": sys.prefix,
         "flags": f"{tuple(sys.flags)} {sorted(sys._xoptions.items())} {sys.warnoptions}",
         "path": os.pathsep.join(search_path()),
-        "groups": f"{os.getegid()} {sorted(os.getgroups())}",
-        "namespaces": " ".join(_namespaces()),
         "keras.json": _keras_settings(),
+        **confinement.lasting(),
     }
     found.update((f"environment {name}", disclosed(name, value)) for name, value in environment(os.environ).items())
     return found
@@ -76,20 +78,10 @@ def difference(mine: Mapping[str, str], other: Mapping[str, str]) -> str:
     return ", ".join(name.removeprefix("environment ") for name in names)
 
 
-def _namespaces() -> list[str]:
-    found = []
-    for name in _NAMESPACES:
-        try:
-            found.append(os.readlink(f"/proc/self/ns/{name}"))
-        except OSError:
-            found.append(f"{name}:?")
-    return found
-
-
 def _keras_settings() -> str:
     home = os.environ.get("KERAS_HOME") or os.path.join(os.path.expanduser("~"), ".keras")
     try:
         status = os.stat(os.path.join(home, "keras.json"))
     except OSError:
         return "none"
-    return f"{status.st_mtime_ns} {status.st_size}"
+    return f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_size} {status.st_ino}"

@@ -16,9 +16,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from glowplug.core.errors import StandbyError
+from glowplug.standby import wire
+from glowplug.standby.child.become import Child, make_room
+from glowplug.standby.connection import is_stopped
 
-from . import footprint, preload, wire
-from .child import Child, make_room
+from . import footprint, preload
 
 _QUIET_S = 0.1  # after a request: a program that starts has the processor first
 _AFTER_FAILURE_S = 10.0
@@ -27,7 +29,7 @@ _NO_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVI
 _NEVER = float("inf")
 
 
-class Reserve:
+class Spare:
     """At most one spare. `exercise` is what programs do first; with `rehearses`, each spare does it beforehand."""
 
     def __init__(self, exercise: Callable[[], None], *, rehearses: bool) -> None:
@@ -119,12 +121,14 @@ class Reserve:
         """Hand the request to the spare and return its process id; None where there is no spare to take it."""
         if self._pid is not None and not self._is_ready():
             return None
+        if self._pid is not None and is_stopped(self._pid):
+            self.end()  # nobody would ever hear of it again
         if self.trial is None:
             self.due = time.monotonic() + _QUIET_S
         if self._pid is None or self._connection is None:
             return None
         try:
-            wire.send(self._connection, {"do": "run"}, [client.fileno(), body, *descriptors])
+            wire.send(self._connection, {"do": "run"}, [client.fileno(), body, *descriptors], wait=False)
         except OSError:
             self.end()
             return None

@@ -8,9 +8,8 @@ import sys
 from importlib import import_module
 
 from glowplug.core.errors import StandbyError
-
-from . import pools
-from .parking import Garage, park
+from glowplug.standby.child import pools
+from glowplug.standby.child.withheld import WithheldModules, withhold
 
 
 def thread_count() -> int:
@@ -29,7 +28,7 @@ def assert_one_thread() -> None:
         )
 
 
-def import_all(kind: str, preload: tuple[str, ...], companion: str = "") -> Garage | None:
+def import_all(kind: str, preload: tuple[str, ...], companion: str = "") -> WithheldModules | None:
     """Import the list in order, call the companion, warm what is safe, and leave one thread and frozen memory."""
     gc.disable()
     roots: dict[str, list[str]] = {}
@@ -43,7 +42,7 @@ def import_all(kind: str, preload: tuple[str, ...], companion: str = "") -> Gara
     os.environ.update(environment)  # what the imports set is the programs' (and would change the key of a successor)
     _warm(kind)
     if kind == "python":
-        from . import vetting  # noqa: F401 - every child needs it
+        from glowplug.standby.child import vetting  # noqa: F401 - every child needs it
     if companion:
         module, _, function = companion.partition(":")
         getattr(import_module(module), function)(preload)
@@ -53,10 +52,10 @@ def import_all(kind: str, preload: tuple[str, ...], companion: str = "") -> Gara
     assert_one_thread()
     if kind != "python":
         return None
-    garage = park(roots, _stays)
+    withheld = withhold(roots, _stays)
     for name, settings in variables.items():
-        garage.sets(name, settings)
-    return garage
+        withheld.sets(name, settings)
+    return withheld
 
 
 def freeze() -> None:
@@ -71,7 +70,7 @@ def _warm(kind: str) -> None:
 
         open_library()
     if kind == "native" or "tensorflow" in sys.modules:
-        from .warmth import warm
+        from .warming import warm
 
         warm()
 

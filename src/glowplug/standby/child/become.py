@@ -8,15 +8,18 @@ import gc
 import os
 import sys
 import termios
+import time
 from importlib import import_module
 from typing import Any, NoReturn
 
-from glowplug.core.errors import GlowplugError
+from glowplug.core.errors import GlowplugError, StandbyError
+from glowplug.standby import confinement, identity, wire
 
-from . import identity, randomness, wire
-from .parking import Garage
+from . import randomness
+from .withheld import WithheldModules
 
 _OUT_OF_THE_WAY = 100  # descriptors of ours move here, so that those of the caller get their own numbers
+_BEGIN_S = 60.0  # a client gives up sooner
 _kept: list[Any] = []  # the standby's streams: dropping them would close 0, 1 and 2
 
 
@@ -34,26 +37,36 @@ def make_room() -> None:
     os.close(fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY))
 
 
-def run(child: Child, garage: Garage | None) -> int:
-    """Become the caller, call what the request names, and return its exit code (or minus a signal)."""
+def run(child: Child, withheld: WithheldModules | None) -> int:
+    """Become the caller, call what the request names, and return its exit code (or minus a signal).
+
+    Nothing that anybody could notice is done before the client has said that it counts on this child.
+    """
     request = child.request
     try:
         _become(child)
-        randomness.renew(garage)
+        randomness.renew(withheld)
         function = _resolve(request["call"])
-        refusal = _vet(request, garage)
+        refusal = _vet(request, withheld)
     except (GlowplugError, OSError, ImportError, AttributeError) as error:
         refusal = str(error)
-    if refusal is not None:
-        wire.send(child.connection, {"refused": refusal})
+    try:
+        if refusal is not None:
+            wire.send(child.connection, {"refused": refusal})
+            os._exit(0)
+        itself = os.pidfd_open(os.getpid())
+        wire.send(child.connection, {"ready": os.getpid()}, [itself])
+        os.close(itself)
+        message, _ = wire.receive(child.connection, until=time.monotonic() + _BEGIN_S)
+        if message is None or message.get("do") != "begin":
+            os._exit(0)
+        wire.send(child.connection, {"started": True})
+    except (GlowplugError, OSError):  # the client has gone, or given up
         os._exit(0)
-    itself = os.pidfd_open(os.getpid())
-    wire.send(child.connection, {"started": os.getpid()}, [itself])
-    os.close(itself)
     result = function(*request["arguments"])
     code = result if isinstance(result, int) else 0
     with contextlib.suppress(OSError):
-        wire.send(child.connection, {"leaving": code})  # for a client whose standby died meanwhile
+        wire.send(child.connection, {"leaving": code}, wait=False)  # for a client whose standby died meanwhile
     _kept.append(child.connection.detach())  # open until the process has gone, without a warning about it
     return code
 
@@ -77,6 +90,11 @@ def _become(child: Child) -> None:
     _new_streams()
     identity.put_on(request)
     identity.put_on_signals(request)
+    different = confinement.difference(confinement.read(), request["confinement"])
+    if different:
+        raise StandbyError("the standby's child cannot be given what its caller has", seen=different)
+    if not confinement.can_see(wire.peer(child.connection)):
+        raise StandbyError("the kernel keeps the standby's child and its caller apart")
 
 
 def _arrange_descriptors(child: Child) -> None:
@@ -138,11 +156,11 @@ def _resolve(target: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _vet(request: dict[str, Any], garage: Garage | None) -> str | None:
+def _vet(request: dict[str, Any], withheld: WithheldModules | None) -> str | None:
     program = request.get("program")
-    if program is None or garage is None:
+    if program is None or withheld is None:
         return None
     from .vetting import objection
 
     kind, name = program
-    return objection(kind, name, garage)
+    return objection(kind, name, withheld)

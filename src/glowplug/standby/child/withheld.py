@@ -38,8 +38,11 @@ class _Finished:
             self._hooks.pop()()
 
 
-class Garage:
-    """The finder. `roots` maps each entry of the preload list to the modules that were there once it was imported."""
+class WithheldModules:
+    """The finder that hands them out.
+
+    `roots` maps each entry of the preload list to the modules that were there once it was imported.
+    """
 
     def __init__(self, roots: dict[str, list[str]], modules: dict[str, ModuleType]) -> None:
         self._roots = roots
@@ -69,12 +72,12 @@ class Garage:
         return name in self._modules
 
     def folder(self, package: str) -> str | None:
-        """Return where a parked package is, without handing it out."""
+        """Return where a withheld package is, without handing it out."""
         file = getattr(self._modules.get(package), "__file__", None)
         return os.path.dirname(file) if file else None
 
     def modules(self) -> list[ModuleType]:
-        """Return all that are parked."""
+        """Return all that are withheld."""
         return list(self._modules.values())
 
     def find_spec(
@@ -110,24 +113,24 @@ class Garage:
         self._due += [hook for one in packages for hook in self._after.pop(one, ())]
 
 
-def park(roots: dict[str, list[str]], keep: Callable[[str], bool]) -> Garage:
+def withhold(roots: dict[str, list[str]], keep: Callable[[str], bool]) -> WithheldModules:
     """Take what the roots brought out of `sys.modules`, except what `keep` names. Runs in the standby."""
     every = {name for names in roots.values() for name in names}
     modules = {}
     for name in [name for name in sys.modules if name in every and not keep(name)]:
         modules[name] = sys.modules.pop(name)
-    garage = Garage(roots, modules)
-    sys.meta_path.insert(0, garage)
-    _Current.garage = garage
-    return garage
+    withheld = WithheldModules(roots, modules)
+    sys.meta_path.insert(0, withheld)
+    _Current.withheld = withheld
+    return withheld
 
 
-def parked(name: str) -> bool:
+def is_withheld(name: str) -> bool:
     """Tell whether a standby has imported `name` ahead of time and the program has not asked for it yet."""
-    return _Current.garage is not None and _Current.garage.holds(name)
+    return _Current.withheld is not None and _Current.withheld.holds(name)
 
 
 class _Current:
-    """The garage of this process, if it is a standby or one of its children."""
+    """The withheld modules of this process, if it is a standby or one of its children."""
 
-    garage: Garage | None = None
+    withheld: WithheldModules | None = None

@@ -1,4 +1,4 @@
-"""What is parked comes back whole when it is first imported."""
+"""What is withheld comes back whole when it is first imported."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from types import ModuleType
 
 import pytest
 
-from glowplug.standby import parking
+from glowplug.standby.child import withheld
 
 
 @pytest.fixture
-def garage():
+def modules_withheld():
     names = ["root_a", "root_a.sub", "shared", "shared.part"]
     modules = {}
     for name in names:
@@ -25,7 +25,7 @@ def garage():
         if "." in name:
             parent, _, last = name.partition(".")
             setattr(modules[parent], last, module)
-    made = parking.Garage({"root_a": names}, dict(modules))
+    made = withheld.WithheldModules({"root_a": names}, dict(modules))
     sys.meta_path.insert(0, made)
     yield made, modules
     sys.meta_path.remove(made)
@@ -33,8 +33,8 @@ def garage():
         sys.modules.pop(name, None)
 
 
-def test_a_root_brings_all_that_came_with_it(garage):
-    made, modules = garage
+def test_a_root_brings_all_that_came_with_it(modules_withheld):
+    made, modules = modules_withheld
     assert made.holds("shared")
     import root_a.sub
 
@@ -45,8 +45,8 @@ def test_a_root_brings_all_that_came_with_it(garage):
     assert not getattr(root_a.__spec__, "_initializing", False)
 
 
-def test_a_package_comes_alone(garage):
-    made, modules = garage
+def test_a_package_comes_alone(modules_withheld):
+    made, modules = modules_withheld
     import shared.part
 
     assert shared.part is modules["shared.part"]
@@ -54,8 +54,8 @@ def test_a_package_comes_alone(garage):
     assert "root_a" not in sys.modules
 
 
-def test_a_hook_may_refuse_and_nothing_is_visible(garage):
-    made, _ = garage
+def test_a_hook_may_refuse_and_nothing_is_visible(modules_withheld):
+    made, _ = modules_withheld
     made.before_release("root_a", lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         importlib.import_module("root_a")
@@ -63,8 +63,8 @@ def test_a_hook_may_refuse_and_nothing_is_visible(garage):
     assert made.holds("root_a")
 
 
-def test_hooks_after_the_release_see_the_module(garage):
-    made, modules = garage
+def test_hooks_after_the_release_see_the_module(modules_withheld):
+    made, modules = modules_withheld
     seen = []
     made.after_release("shared", lambda: seen.append(sys.modules["shared"]))
     importlib.import_module("shared")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-from . import key
+from glowplug.standby import key
 
 _SETTERS = (
     "scipy_openblas_set_num_threads64_",

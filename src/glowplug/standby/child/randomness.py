@@ -11,16 +11,16 @@ from __future__ import annotations
 import sys
 
 from . import pools
-from .parking import Garage
+from .withheld import WithheldModules
 
 
-def renew(garage: Garage | None) -> None:
+def renew(withheld: WithheldModules | None) -> None:
     """Reseed what is loaded, now, or when the program first asks for it."""
     temporary = sys.modules.get("tempfile")
     if temporary is not None:
         temporary.__dict__["tempdir"] = None  # it was chosen by the standby's TMPDIR
-    if garage is not None and garage.holds("numpy"):
-        garage.after_release("numpy", _numpy)
+    if withheld is not None and withheld.holds("numpy"):
+        withheld.after_release("numpy", _numpy)
     elif "numpy" in sys.modules:
         _numpy()
 

@@ -7,35 +7,39 @@ polls is short. A child that crashes is reaped and reported; a client that goes 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from glowplug.core.errors import GlowplugError, StandbyError
+from glowplug.standby import identity, key, wire
+from glowplug.standby.child.become import Child
+from glowplug.standby.connection import is_stopped
 
-from . import child as children
-from . import identity, key, paths, preload, wire
+from . import preload
 from .exercise import exercise, leaves_no_trace
 from .freshness import Freshness
-from .spare import Reserve
+from .spare import Spare
 
 _WAIT_FOR_REQUEST_S = 10.0
-_BACKLOG = 128
+_MOST_WAITING = 64  # callers ask as soon as they are connected: of those that do not, the oldest goes
+_LOOK_AT_CLIENTS_S = 0.25
 _GONE = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
 
 class _Run:
     """One child and the client that waits for it."""
 
-    def __init__(self, connection: wire.Socket, label: str) -> None:
+    def __init__(self, connection: wire.Socket, label: str, client: int = 0) -> None:
         self.connection = connection
         self.label = label
+        self.client = client
         self.began = time.monotonic()
+        self.stopped = False
+        self.held = False  # stopped by us, since its client is
 
 
 class Server:
@@ -49,6 +53,7 @@ class Server:
         fresh: Freshness,
         replace: Callable[[], None],
         belongings: Sequence[int] = (),
+        modules: int = 0,
     ) -> None:
         self._listener: wire.Socket | None = listener
         self._belongings = belongings  # descriptors that a child has no use for
@@ -59,11 +64,13 @@ class Server:
         self._waiting: dict[int, tuple[wire.Socket, float]] = {}
         self._runs: dict[int, _Run] = {}
         self._served = 0
-        self._last = time.monotonic()
+        self._modules = modules
+        self._since = time.time()
+        self._last = self._looked = time.monotonic()
         self._stale: str | None = None
         names = tuple(filter(None, components["preload"].split(",")))
         kind = components["kind"]
-        self._reserve = Reserve(lambda: exercise(kind, names), rehearses=leaves_no_trace(kind))
+        self._spare = Spare(lambda: exercise(kind, names), rehearses=leaves_no_trace(kind))
         self._poll = select.poll()
         self._wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._signals = wake
@@ -78,9 +85,9 @@ class Server:
         """Say why this standby must be replaced, if it must."""
         return self._stale
 
-    def serve(self) -> children.Child | None:
+    def serve(self) -> Child | None:
         """Serve until idle, stale or told to stop. Returns None in the standby, and the request in a child."""
-        trial = self._reserve.begin(self._forget)
+        trial = self._spare.begin(self._forget)
         if trial is not None:
             self._poll.register(trial, select.POLLIN)
         while True:
@@ -89,8 +96,9 @@ class Server:
                 if forked is not None:
                     return forked
             self._drop_silent()
-            if self._listener is not None and time.monotonic() >= self._reserve.due:
-                forked = self._reserve.fork(self._forget)
+            self._follow_clients()
+            if self._listener is not None and time.monotonic() >= self._spare.due:
+                forked = self._spare.fork(self._forget)
                 if forked is not None:
                     return forked
             if self._listener is not None and not self._runs and not self._waiting and self._idle():
@@ -104,15 +112,15 @@ class Server:
             self._poll.unregister(self._listener.fileno())
             self._listener.close()
             self._listener = None
-        self._reserve.end()
+        self._spare.end()
 
-    def _handle(self, descriptor: int, events: int) -> children.Child | None:
+    def _handle(self, descriptor: int, events: int) -> Child | None:
         if descriptor == self._wake:
             self._on_signals()
         elif self._listener is not None and descriptor == self._listener.fileno():
             self._accept()
-        elif descriptor == self._reserve.trial:
-            if self._reserve.hear_trial():
+        elif descriptor == self._spare.trial:
+            if self._spare.hear_trial():
                 self._poll.unregister(descriptor)
         elif descriptor in self._waiting:
             connection, _ = self._waiting.pop(descriptor)
@@ -130,19 +138,21 @@ class Server:
         assert self._listener is not None
         try:
             descriptor, _ = self._listener._accept()  # type: ignore[attr-defined]
-        except (BlockingIOError, ConnectionAbortedError):
-            return
+        except OSError:
+            return  # it has gone again, or there are no descriptors left until somebody else goes
         connection = wire.Socket(fileno=descriptor)
         os.set_inheritable(descriptor, False)
         try:
-            wire.check_peer(connection)
+            wire.peer(connection)
         except StandbyError:
             connection.close()
             return
+        if len(self._waiting) >= _MOST_WAITING:
+            self._drop(next(iter(self._waiting)))
         self._waiting[descriptor] = (connection, time.monotonic())
         self._poll.register(descriptor, select.POLLIN)
 
-    def _request(self, connection: wire.Socket) -> children.Child | None:
+    def _request(self, connection: wire.Socket) -> Child | None:
         descriptors: list[int] = []
         try:
             message, descriptors = wire.receive(connection)
@@ -152,10 +162,10 @@ class Server:
             operation = message.get("do")
             if operation == "run":
                 return self._run(connection, descriptors)
-            wire.send(connection, self._status() if operation == "status" else self._stop(operation))
+            wire.send(connection, self._status() if operation == "status" else self._stop(operation), wait=False)
         except (GlowplugError, OSError, ValueError, KeyError, TypeError, EOFError) as error:
             with contextlib.suppress(OSError):
-                wire.send(connection, {"refused": f"{type(error).__name__}: {error}"})
+                wire.send(connection, {"refused": str(error), "gone": self._stale is not None}, wait=False)
         finally:
             if connection.fileno() >= 0 and not self._is_running(connection):
                 connection.close()
@@ -164,29 +174,31 @@ class Server:
                         os.close(number)
         return None
 
-    def _run(self, connection: wire.Socket, descriptors: list[int]) -> children.Child | None:
+    def _run(self, connection: wire.Socket, descriptors: list[int]) -> Child | None:
         body, *rest = descriptors
         request = wire.read_memory_file(body)
         different = key.difference(self._components, request["key"])
         if different:
             raise StandbyError("the standby was built from something else", seen=different)
-        self._stale = self._fresh.problem()
+        first, self._stale = self._stale is None, self._fresh.problem()
         if self._stale:
             self.close_listener()
-            self._replace()
+            if first:
+                with contextlib.suppress(OSError, StandbyError):
+                    self._replace()
             raise StandbyError("the standby reloads", seen=self._stale)
-        pid = self._reserve.take(connection, body, rest) if self._suits(request) else None
+        pid = self._spare.take(connection, body, rest) if self._suits(request) else None
         if pid is None:
             preload.assert_one_thread()
             pid = os.fork()
         if pid == 0:
             self._forget(connection)
             os.close(body)
-            return children.Child(connection, request, rest)
+            return Child(connection, request, rest)
         for number in descriptors:
             os.close(number)
         descriptors.clear()
-        self._runs[pid] = _Run(connection, request["call"])
+        self._runs[pid] = _Run(connection, request["call"], wire.peer(connection))
         self._poll.register(connection.fileno(), _GONE)
         self._served += 1
         self._last = time.monotonic()
@@ -194,7 +206,7 @@ class Server:
 
     def _suits(self, request: dict[str, Any]) -> bool:
         """Tell whether a child that has rehearsed is what the caller wants: its threads exist already."""
-        return not self._reserve.rehearses or (request["rehearsed"] and identity.has_same_processors(request))
+        return not self._spare.rehearses or (request["rehearsed"] and identity.has_same_processors(request))
 
     def _is_running(self, connection: wire.Socket) -> bool:
         return any(run.connection is connection for run in self._runs.values())
@@ -204,7 +216,7 @@ class Server:
         signal.set_wakeup_fd(-1)
         for number in self._belongings:
             os.close(number)
-        self._reserve.forget_all()
+        self._spare.forget_all()
         os.close(self._wake)
         os.close(self._signals)
         self._fresh.close()
@@ -223,7 +235,7 @@ class Server:
             self.close_listener()
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
             except ChildProcessError:
                 return
             if pid == 0:
@@ -231,10 +243,14 @@ class Server:
             self._on_child(pid, status)
 
     def _on_child(self, pid: int, status: int) -> None:
-        if os.WIFSTOPPED(status):
-            self._tell(self._runs.get(pid), {"stopped": os.WSTOPSIG(status)})
+        if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
+            changed = self._runs.get(pid)
+            if changed is not None:
+                changed.stopped = os.WIFSTOPPED(status)
+                if changed.stopped and not changed.held:
+                    self._tell(changed, {"stopped": os.WSTOPSIG(status)})
             return
-        self._reserve.lose(pid)
+        self._spare.lose(pid)
         run = self._runs.pop(pid, None)
         self._tell(run, {"ended": os.waitstatus_to_exitcode(status)})
         if run is not None:
@@ -246,20 +262,37 @@ class Server:
     def _tell(self, run: _Run | None, message: dict[str, Any]) -> None:
         if run is not None:
             with contextlib.suppress(OSError):
-                wire.send(run.connection, message)
+                wire.send(run.connection, message, wait=False)
+
+    def _follow_clients(self) -> None:
+        """Stop each run whose client is stopped, and let it go on with it: SIGSTOP cannot be passed on."""
+        if time.monotonic() < self._looked + _LOOK_AT_CLIENTS_S:
+            return
+        self._looked = time.monotonic()
+        for pid, run in self._runs.items():
+            held = is_stopped(run.client)
+            with contextlib.suppress(ProcessLookupError):
+                if held and not run.held and not run.stopped:
+                    run.held = True
+                    os.kill(pid, signal.SIGSTOP)
+                elif run.held and not held:
+                    run.held = False
+                    if run.stopped:
+                        os.kill(pid, signal.SIGCONT)
 
     def _status(self) -> dict[str, Any]:
         now = time.monotonic()
         runs = [[pid, run.label, now - run.began] for pid, run in self._runs.items()]
         return {
             "pid": os.getpid(),
-            "key": self._components,
             "served": self._served,
             "runs": runs,
             "threads": preload.thread_count(),
             "idle_s": now - self._last,
             "idle_limit_s": self._idle_s,
-            "spare": self._reserve.pid,
+            "since": self._since,
+            "modules": self._modules,
+            "spare": self._spare.pid,
         }
 
     def _stop(self, operation: Any) -> dict[str, Any]:
@@ -270,94 +303,25 @@ class Server:
 
     def _drop_silent(self) -> None:
         late = time.monotonic() - _WAIT_FOR_REQUEST_S
-        for descriptor, (connection, since) in list(self._waiting.items()):
+        for descriptor, (_, since) in list(self._waiting.items()):
             if since < late:
-                del self._waiting[descriptor]
-                self._poll.unregister(descriptor)
-                connection.close()
+                self._drop(descriptor)
+
+    def _drop(self, descriptor: int) -> None:
+        connection, _ = self._waiting.pop(descriptor)
+        self._poll.unregister(descriptor)
+        connection.close()
 
     def _timeout_ms(self) -> int | None:
         now = time.monotonic()
         due = now + _WAIT_FOR_REQUEST_S if self._waiting else float("inf")
+        if self._runs:
+            due = min(due, self._looked + _LOOK_AT_CLIENTS_S)
         if self._listener is not None:
-            due = min(due, self._reserve.due)
+            due = min(due, self._spare.due)
             if not self._runs:
                 due = min(due, self._last + self._idle_s)
         return max(0, int((due - now) * 1000)) + 1 if due < float("inf") else None
 
     def _idle(self) -> bool:
         return time.monotonic() - self._last >= self._idle_s
-
-
-def main(settings: dict[str, Any]) -> int:
-    """Be a standby. In a child this returns as the program's end."""
-    kind, names = settings["kind"], tuple(settings["preload"])
-    if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
-        sys.path.insert(0, "")  # where `key.search_path` and a program expect the program's own entry
-    components = key.components(kind, names)
-    name = key.digest(components)
-    directory = paths.open_directory(create=True)
-    lock = os.open(f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=directory)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _report(settings, "there is one already")
-    if components != settings["key"]:
-        return _report(settings, f"it would differ in {key.difference(components, settings['key'])}")
-    try:
-        garage = preload.import_all(kind, names, settings["companion"])
-        modules = [module for module in sys.modules.values() if module is not None]
-        modules += garage.modules() if garage is not None else []
-        fresh = Freshness(modules)
-        listener = _listen(directory, name)
-        sys.stdout.flush()  # or each child writes it again
-        sys.stderr.flush()
-        preload.freeze()
-    except Exception as error:  # the process boundary: whoever started this reads it
-        return _report(settings, f"{type(error).__name__}: {error}")
-
-    def replace() -> None:
-        from .launch import launch
-
-        fcntl.flock(lock, fcntl.LOCK_UN)  # the next one may begin while runs of this one go on
-        launch(kind, names, settings["companion"], idle_s=settings["idle_s"], wait=False)
-
-    server = Server(listener, components, float(settings["idle_s"]), fresh, replace, belongings=(lock, directory))
-    _report(settings, "")
-    forked = server.serve()
-    if forked is None:
-        return _end(server, directory, name)
-    children.leave(children.run(forked, garage))
-
-
-def _listen(directory: int, name: str) -> wire.Socket:
-    listener = wire.new_socket()
-    listener.setblocking(False)
-    path = f"{name}.sock"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path, dir_fd=directory)  # what a killed standby left; the lock says that it is gone
-    before = os.umask(0o177)
-    try:
-        listener.bind(paths.through(directory, path))
-    finally:
-        os.umask(before)
-    listener.listen(_BACKLOG)
-    return listener
-
-
-def _report(settings: dict[str, Any], problem: str) -> int:
-    """Tell whoever started this standby how it went; an empty text means that it is ready."""
-    descriptor = settings["ready"]
-    with contextlib.suppress(BrokenPipeError):
-        os.write(descriptor, problem.encode()[:2000] or b"\n")
-    os.close(descriptor)
-    if settings["turn"] is not None:
-        os.close(settings["turn"])
-    return 1 if problem else 0
-
-
-def _end(server: Server, directory: int, name: str) -> int:
-    if not server.stale:  # else the socket is the next one's
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{name}.sock", dir_fd=directory)
-    os._exit(0)  # nothing to clean up, and taking thousands of modules apart would take half a second

@@ -13,10 +13,10 @@ import re
 import sys
 
 from glowplug.core.errors import StandbyError
+from glowplug.standby import key
+from glowplug.standby.shadowing import hiding
 
-from . import key
-from .freshness import hiding
-from .parking import Garage
+from .withheld import WithheldModules
 
 # Read when a device or the runtime is made, which is after the fork.
 LATE = frozenset(
@@ -42,13 +42,13 @@ _VARIABLE = re.compile(rb"['\"]([A-Z][A-Z0-9]*_[A-Z0-9_]+|PYTHON[A-Z]+)['\"]")
 _MOST_BYTES = 4 << 20
 
 
-def objection(kind: str, name: str, garage: Garage) -> str | None:
+def objection(kind: str, name: str, withheld: WithheldModules) -> str | None:
     """Return why this program needs a plain start, or None."""
-    watch_variables(garage)
+    watch_variables(withheld)
     if kind == "script" and not os.path.isfile(name):
         return "only a file of Python code runs through a standby"
     folder = os.path.dirname(os.path.realpath(name)) if kind == "script" else os.getcwd()
-    hidden = hiding(folder, garage.packages, sys.modules) - {"glowplug"}
+    hidden = hiding(folder, withheld.packages, sys.modules) - {"glowplug"}
     if hidden:
         return f"{', '.join(sorted(hidden))} in the program's folder would be found before what the standby imported"
     variables = _variables(kind, name)
@@ -57,7 +57,7 @@ def objection(kind: str, name: str, garage: Garage) -> str | None:
     return None
 
 
-def watch_variables(garage: Garage) -> None:
+def watch_variables(withheld: WithheldModules) -> None:
     """Refuse to hand out a package for which the program has since chosen other settings."""
     at_start = key.environment(os.environ)
 
@@ -65,8 +65,8 @@ def watch_variables(garage: Garage) -> None:
         now = key.environment(os.environ)
         changed = [name for name in {*at_start, *now} if at_start.get(name) != now.get(name)]
         if LOG_LEVEL in changed:
-            _set_log_level(garage.folder("tensorflow"), now.get(LOG_LEVEL, ""))
-        ours = {name for name, value in garage.variables.items() if now.get(name) == value}
+            _set_log_level(withheld.folder("tensorflow"), now.get(LOG_LEVEL, ""))
+        ours = {name for name, value in withheld.variables.items() if now.get(name) == value}
         late = sorted(name for name in changed if name not in _IGNORED | ours)
         if late:
             raise StandbyError(
@@ -76,8 +76,8 @@ def watch_variables(garage: Garage) -> None:
             )
 
     for package in ("tensorflow", "keras"):
-        if garage.holds(package):
-            garage.before_release(package, check)
+        if withheld.holds(package):
+            withheld.before_release(package, check)
 
 
 def _variables(kind: str, name: str) -> list[str]:

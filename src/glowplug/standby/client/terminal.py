@@ -14,7 +14,8 @@ import termios
 from types import TracebackType
 from typing import Any
 
-from . import client
+from .job import suspend
+from .request import Begun
 
 _CHUNK = 65536
 _LOOK_AGAIN_MS = 200
@@ -87,11 +88,14 @@ class Terminal:
         """
         return _LOOK_AGAIN_MS if self._reads and not self._raw else None
 
-    def resize(self) -> None:
-        """Give the pty the window's size; the kernel tells the program."""
+    def resize(self) -> bool:
+        """Give the pty the window's size; tell whether it was another, in which case the kernel tells the program."""
         with contextlib.suppress(OSError):
             size = fcntl.ioctl(self._real, termios.TIOCGWINSZ, bytes(8))
-            fcntl.ioctl(self._outer, termios.TIOCSWINSZ, size)
+            if size != fcntl.ioctl(self._outer, termios.TIOCGWINSZ, bytes(8)):
+                fcntl.ioctl(self._outer, termios.TIOCSWINSZ, size)
+                return True
+        return False
 
     def register(self, poll: Any) -> None:
         """Watch both sides; the user's only in the foreground, since what is typed elsewhere is not for us."""
@@ -99,7 +103,7 @@ class Terminal:
         poll.register(self._outer, select.POLLIN)
         self._watch()
 
-    def handle(self, descriptor: int, events: int, begun: client.Begun, poll: Any) -> None:
+    def handle(self, descriptor: int, events: int, begun: Begun, poll: Any) -> None:
         """Move what is there."""
         if self._outer < 0:
             return
@@ -147,13 +151,13 @@ class Terminal:
             self._reads = False
             return False
 
-    def _pass_on(self, data: bytes, begun: client.Begun, poll: Any) -> None:
+    def _pass_on(self, data: bytes, begun: Begun, poll: Any) -> None:
         settings = termios.tcgetattr(self._outer)
-        suspend = settings[6][termios.VSUSP]
-        if settings[3] & termios.ISIG and suspend != b"\0" and suspend in data:
-            before, _, after = data.partition(suspend)
+        key = settings[6][termios.VSUSP]
+        if settings[3] & termios.ISIG and key != b"\0" and key in data:
+            before, _, after = data.partition(key)
             self._send(before, poll)
-            client.suspend(begun.pid, os.tcgetpgrp(self._outer))
+            suspend(begun.pid, os.tcgetpgrp(self._outer))
             data = after
         self._send(data, poll)
 
