@@ -147,6 +147,23 @@ def test_a_graph_that_does_not_fit_is_traced_instead(tmp_path, caplog, monkeypat
     assert restore.add_functions is not cached.add_functions
 
 
+def test_a_graph_with_an_operation_that_is_not_loaded_is_traced_instead(tmp_path, caplog):
+    from glowplug import train
+    from glowplug.train.trace import entry
+    from tests.train import models
+
+    cache = tmp_path / "cache"
+    expected, _, _ = _run(cache, caplog, models, train)
+    (path,) = cache.glob("*.trace")
+    stored = entry.decode(path.read_bytes())
+    plan = {**stored.plan, "operations": [*stored.plan["operations"], "OfAnotherLibrary"]}
+    path.write_bytes(entry.encode(stored.key(), stored.header.info, plan, stored.blobs))
+    result, counts, said = _run(cache, caplog, models, train)
+    assert result == expected
+    assert counts == {"traced": 1}
+    assert "needs the operation OfAnotherLibrary" in said[0]
+
+
 def test_verify_traces_and_compares(tmp_path, caplog):
     from glowplug import train
     from tests.train import models
@@ -160,16 +177,16 @@ def test_verify_traces_and_compares(tmp_path, caplog):
 
 def test_verify_removes_a_trace_that_differs(tmp_path, caplog, monkeypatch):
     from glowplug import train
-    from glowplug.train import session
+    from glowplug.train.trace.key import Key
     from tests.train import models
 
     cache = tmp_path / "cache"
     with monkeypatch.context() as patched, train.enabled(cache):
         # A key that cannot tell two models apart is the mistake that verifying must find.
-        patched.setattr(session.Key, "plus", lambda self, name, value: session.Key({name: "blind"}, {}))
+        patched.setattr(Key, "plus", lambda self, name, value: Key({name: "blind"}, {}))
         models.trained(models.small())
     with caplog.at_level(logging.WARNING, "glowplug.train"), train.enabled(cache, verify=True):
-        monkeypatch.setattr(session.Key, "plus", lambda self, name, value: session.Key({name: "blind"}, {}))
+        monkeypatch.setattr(Key, "plus", lambda self, name, value: Key({name: "blind"}, {}))
         changed = models.trained(models.small(activation="tanh"))
         assert train.counts() == {"traced": 1, "different": 1}
     monkeypatch.undo()

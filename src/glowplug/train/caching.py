@@ -96,6 +96,10 @@ class Caching:
         self.counts["refused"] += 1
         self.notes.warn(f"{subject.label} is traced as usual: {reason}")
 
+    def failed(self, label: str, error: Exception) -> None:
+        """Something of ours went wrong before a function ran: it runs as stock from now on."""
+        self.notes.warn(f"{label} runs as in stock TensorFlow: {type(error).__name__}: {_first_line(error)}")
+
     def did_not_fit(self, subject: Subject, key: Key, reason: str) -> None:
         """A stored trace could not be used after all."""
         self.notes.warn(f"a stored trace of {subject.label} did not fit and was removed: {reason}")
@@ -109,6 +113,10 @@ class Caching:
         else:
             self.notes.warn(f"the stored trace of {subject.label} differs from a fresh one and was removed")
             self.entries.forget(key)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), "")[:200]
 
 
 def _global_seed() -> str:

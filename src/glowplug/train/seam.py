@@ -95,8 +95,9 @@ def make_function(caching: Caching, stock: Callable[..., Any], model: Any, step_
     cells = dict(zip(stock_function.__code__.co_freevars, stock_function.__closure__, strict=True))
     on_iterator = cells["multi_step_on_iterator"].cell_contents
     on_data = cells["one_step_on_data"].cell_contents.__wrapped__
-    cached_iterator = CachedFunction(on_iterator, ModelStep(model, role, "on an iterator"), caching)
-    cached_data = model._autoconvert_optionals(CachedFunction(on_data, ModelStep(model, role, "on data"), caching))
+    inner = CachedFunction(on_data, ModelStep(model, role, "on data"), caching)
+    cached_iterator = CachedFunction(on_iterator, ModelStep(model, role, "on an iterator", inner), caching)
+    cached_data = model._autoconvert_optionals(inner)
 
     def function(iterator: Any) -> Any:
         import tensorflow as tf

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from .build import build_for
 from .fingerprint.walker import Walker
 from .trace import signature
+from .trace.cached import CachedFunction
 from .trace.signature import Arguments
 
 # What a step reaches only if its code is the user's own.
@@ -20,9 +22,11 @@ _POSTPONED = {
 class ModelStep:
     """`train_step`, `test_step` or `predict_step` of a model, on an iterator or on data."""
 
-    def __init__(self, model: Any, role: str, form: str) -> None:
+    def __init__(self, model: Any, role: str, form: str, inner: CachedFunction | None = None) -> None:
+        """`inner` is the function of data that a function of an iterator calls: it is traced along with it."""
         self._model = model
         self._role = role
+        self._inner = inner
         self.kind = f"{role} {form}"
         self.label = f"the {role} step of {type(model).__name__}"
 
@@ -37,10 +41,43 @@ class ModelStep:
         walker.stream.leaf("step", "step", self.kind)
         walker.stream.leaf("jit_compile", "jit", str(self._model.jit_compile))
         signature.visit_inputs(walker, arguments)
+        inner = self._inner_arguments(arguments)
+        if inner is not None:  # earlier traces of it make it more general than the elements of this iterator
+            signature.visit_inputs(walker, inner)
         walker.stream.enter("model")
         walker.visit(self._model, "model")
         walker.finish()
         return walker
+
+    def before_trace(self, arguments: Arguments) -> None:
+        """Trace the inner function ahead where TensorFlow would make it more general, but does not know why."""
+        inner = self._inner_arguments(arguments)
+        if self._inner is not None and inner is not None and inner.kind != self._exact_inner(arguments).kind:
+            args, kwargs = signature.examples(inner)
+            self._inner.get_concrete_function(*args, **kwargs)
+
+    def served(self, arguments: Arguments) -> None:
+        """The inner function has a trace as well."""
+        inner = self._inner_arguments(arguments)
+        if self._inner is not None and inner is not None:
+            self._inner.types.add(inner.kind)
+
+    def _inner_arguments(self, arguments: Arguments) -> Arguments | None:
+        if self._inner is None:
+            return None
+        exact = self._exact_inner(arguments)
+        return replace(exact, kind=self._inner.types.target(exact.kind))
+
+    def _exact_inner(self, arguments: Arguments) -> Arguments:
+        """Return the arguments of the inner function, as specifications."""
+        import tensorflow as tf
+        from keras.src import tree
+
+        (parameter,) = arguments.kind.parameters.values()
+        element = tree.map_structure(
+            lambda spec: None if isinstance(spec, tf.OptionalSpec) else spec, parameter.type_constraint._element_spec
+        )
+        return signature.arguments_of(self._inner, (element,), {})
 
     def _data(self, arguments: Arguments) -> Any:
         (argument,) = arguments.args

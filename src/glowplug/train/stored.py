@@ -98,6 +98,12 @@ class _FunctionSubject:
         walker.finish()
         return walker
 
+    def before_trace(self, arguments: Arguments) -> None:
+        """Nothing else is traced along with it that is not its own."""
+
+    def served(self, arguments: Arguments) -> None:
+        """Nothing else was traced along with it that is not its own."""
+
     def _walked(self, arguments: Arguments) -> Walker:
         walker = Walker()
         walker.stream.enter("function")

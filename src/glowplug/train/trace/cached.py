@@ -8,17 +8,20 @@ stored. Every later call goes straight to what the first one found.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import gc
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.walker import Walker
 
 from . import collect, portable, signature, structure
+from .dispatch import TracedTypes
 from .entry import Entry
 from .key import Key, changes
 from .restore import DoesNotFitError, RestoredFunction, add_functions, capture_plan
@@ -41,14 +44,23 @@ class Subject(Protocol):
     def walk(self, arguments: Arguments) -> Walker:
         """Return a finished walk over everything the function reaches."""
 
+    def before_trace(self, arguments: Arguments) -> None:
+        """A trace with the types of these arguments is about to be made."""
+
+    def served(self, arguments: Arguments) -> None:
+        """A trace with the types of these arguments was made or restored."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
-    """What serves one kind of call. `run` takes the flat tensors."""
+class _Miss:
+    """A trace that has to be made. It is kept if it has a key; `expected` is what is stored for that key."""
 
-    run: Callable[[list[Any]], Any]
-    layout: str
-    traced: list[list[Any]]
+    arguments: Arguments
+    generalized: bool
+    walker: Walker | None = None
+    key: Key | None = None
+    expected: Entry | None = None
+    reason: list[str] = field(default_factory=list)
 
 
 class CachedFunction:
@@ -58,92 +70,127 @@ class CachedFunction:
         self._function = function
         self._subject = subject
         self._caching = caching
-        self._ready: dict[Any, _Ready] = {}
+        self.types = TracedTypes(function)
+        self._by_target: dict[Any, RestoredFunction | None] = {}  # None is a trace of TensorFlow's own
+        self._by_kind: dict[Any, RestoredFunction | None] = {}
+        self._failed = False
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function: restored, traced before, or traced now."""
-        if not self._caching.active or not _plain_eager():
-            return self._function(*args, **kwargs)
-        arguments = signature.arguments_of(self._function, args, kwargs)
-        ready = self._ready.get(arguments.kind)
-        if ready is None:
-            with self._lock:
-                return self._first(arguments)
-        return ready.run(arguments.tensors())
+        step = None
+        with self._harmless():  # nothing of the function has run; what is wrong with the call, it says itself
+            step = self._step(args, kwargs)
+        return self._function(*args, **kwargs) if step is None else step()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._function, name)
+        return getattr(self.__dict__["_function"], name)
 
-    def _first(self, arguments: Arguments) -> Any:
-        layout = signature.layout_of(arguments)
-        for ready in self._ready.values():
-            if ready.layout == layout and signature.fits(arguments, ready.traced):
-                self._ready[arguments.kind] = ready
-                return ready.run(arguments.tensors())
+    def _step(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any] | None:
+        """Return what to call instead of the function, or None. No part of the function runs in here."""
+        if self._failed or not self._caching.active or not _plain_eager():
+            return None
+        arguments = signature.arguments_of(self._function, args, kwargs)
+        if arguments.kind not in self._by_kind:
+            with self._lock:
+                found = self._first(arguments)
+            if isinstance(found, _Miss):
+                return functools.partial(self._trace, found, args, kwargs)
+            self._by_kind[arguments.kind] = found
+        restored = self._by_kind[arguments.kind]
+        return None if restored is None else functools.partial(restored, arguments.tensors())
+
+    def _first(self, arguments: Arguments) -> RestoredFunction | _Miss | None:
+        target = self.types.target(arguments.kind)
+        if target in self._by_target:
+            return self._by_target[target]
+        miss = _Miss(dataclasses.replace(arguments, kind=target), generalized=target != arguments.kind)
         try:
-            self._subject.build(arguments)
-            return self._from_store(arguments, layout)
+            self._subject.build(miss.arguments)
+            return self._from_store(miss)
         except NoKeyError as error:
             self._caching.refused(self._subject, error.reason)
-            return self._trace(arguments, layout)
+            return miss
 
-    def _from_store(self, arguments: Arguments, layout: str) -> Any:
+    def _from_store(self, miss: _Miss) -> RestoredFunction | _Miss:
         with _never_fatal("its key cannot be made"):
-            walker = self._subject.walk(arguments)
+            walker = self._subject.walk(miss.arguments)
             key, entry = self._caching.find(walker)
+        miss = dataclasses.replace(miss, walker=walker, key=key)
         if entry is None:
-            return self._trace(arguments, layout, walker, key, reason=self._caching.missed(self._subject, key))
+            return dataclasses.replace(miss, reason=self._caching.missed(self._subject, key))
         if self._caching.verify:
-            return self._trace(arguments, layout, walker, key, expected=entry)
-        tensors = arguments.tensors()
+            return dataclasses.replace(miss, expected=entry)
         try:
             with _never_fatal("it cannot be restored"):
                 restored = RestoredFunction(add_functions(entry), entry, walker.variables)
-            if not signature.fits(arguments, restored.traced):
-                raise DoesNotFitError("its arguments have other shapes")
-            result = restored.first_call(tensors)
+                if len(miss.arguments.tensors()) != len(entry.plan["inputs"]):
+                    raise DoesNotFitError("it has another number of arguments")
         except DoesNotFitError as error:
             self._caching.did_not_fit(self._subject, key, str(error))
-            return self._trace(arguments, layout)
+            return dataclasses.replace(miss, key=None)
+        self._serve(miss.arguments, restored)
         self._caching.restored(self._subject)
-        self._ready[arguments.kind] = _Ready(restored, layout, restored.traced)
-        return result
+        return restored
 
-    def _trace(
-        self,
-        arguments: Arguments,
-        layout: str,
-        walker: Walker | None = None,
-        key: Key | None = None,
-        *,
-        expected: Entry | None = None,
-        reason: list[str] | None = None,
-    ) -> Any:
+    def _serve(self, arguments: Arguments, restored: RestoredFunction | None) -> None:
+        self._by_target[arguments.kind] = restored
+        self.types.add(arguments.kind)
+        self._subject.served(arguments)
+
+    def _trace(self, miss: _Miss, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Trace, run, and keep. What the function itself raises is raised as it is, and it runs once."""
+        with self._lock:
+            if miss.arguments.kind in self._by_target:  # another thread was sooner
+                return self._function(*args, **kwargs)
+            concrete = self._traced(miss, args, kwargs)
+            if self._failed or miss.key is None or collect.someone_else_collects():
+                return self._function(*args, **kwargs)
+            with collect.collecting() as collected:
+                result = self._function(*args, **kwargs)
+            try:
+                with _never_fatal("it cannot be kept"):
+                    self._keep(miss, concrete, collected)
+            except NoKeyError as error:
+                self._caching.refused(self._subject, error.reason)
+            return result
+
+    def _traced(self, miss: _Miss, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with self._harmless():
+            self._subject.before_trace(miss.arguments)
+            if miss.generalized:
+                args, kwargs = signature.examples(miss.arguments)
         with _collector_paused():
-            concrete = self._function.get_concrete_function(*arguments.args, **arguments.kwargs)
-        tensors = concrete.function_type.unpack_inputs(concrete.function_type.bind(*arguments.args, **arguments.kwargs))
-        run = _runner(concrete)
-        traced = signature.traced_shapes(concrete, len(tensors))
-        self._ready[arguments.kind] = _Ready(run, layout, traced)
-        self._caching.traced(self._subject)
-        if walker is None or key is None or collect.someone_else_collects():
-            return run(tensors)
-        with collect.collecting() as collected:
-            result = run(tensors)
+            concrete = self._function.get_concrete_function(*args, **kwargs)
+        with self._harmless():
+            self._serve(miss.arguments, None)
+            self._caching.traced(self._subject)
+        return concrete
+
+    @contextlib.contextmanager
+    def _harmless(self) -> Iterator[None]:
+        """What goes wrong inside is said, and later calls are left to TensorFlow."""
         try:
-            with _never_fatal("it cannot be kept"):
-                _check_unchanged(walker, self._subject.walk(arguments))
-                graph = concrete.graph.as_graph_def()
-                plan, blobs = _stored_form(concrete, walker, collected, traced)
-                blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
-                if expected is None:
-                    self._caching.keep(self._subject, key, plan, blobs, seeded=_seeded(graph), reason=reason or [])
-                else:
-                    self._caching.verified(self._subject, key, same_trace(expected.blobs["trace"], blobs["trace"]))
-        except NoKeyError as error:
-            self._caching.refused(self._subject, error.reason)
-        return result
+            yield
+        except Exception as error:
+            self._failed = True
+            self._caching.failed(self._subject.label, error)
+
+    def _keep(self, miss: _Miss, concrete: Any, collected: collect.Collected) -> None:
+        assert miss.walker is not None
+        assert miss.key is not None
+        traced = signature.traced_shapes(concrete, len(miss.arguments.tensors()))
+        if not signature.same_types(concrete.function_type, miss.arguments.kind):
+            raise NoKeyError("TensorFlow traced it for other types than expected")
+        _check_unchanged(miss.walker, self._subject.walk(miss.arguments))
+        graph = concrete.graph.as_graph_def()
+        plan, blobs = _stored_form(concrete, miss.walker, collected, traced)
+        blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
+        if miss.expected is None:
+            self._caching.keep(self._subject, miss.key, plan, blobs, seeded=_seeded(graph), reason=miss.reason)
+        else:
+            same = same_trace(miss.expected.blobs["trace"], blobs["trace"])
+            self._caching.verified(self._subject, miss.key, same)
 
 
 @contextlib.contextmanager
@@ -172,6 +219,8 @@ def _stored_form(
     graph = collect.graph_of(collected, concrete)
     functions = portable.to_functions(graph, concrete)
     plan = {
+        "traced_as": concrete.name.decode(),
+        "operations": sorted({node.op for function in functions for node in function.node_def}),
         "name": functions[-1].signature.name,
         "functions": len(functions),
         "results": len(concrete.outputs),
@@ -194,13 +243,6 @@ def _collector_paused() -> Iterator[None]:
     finally:
         if paused:
             gc.enable()
-
-
-def _runner(concrete: Any) -> Callable[[list[Any]], Any]:
-    def run(tensors: list[Any]) -> Any:
-        return concrete._call_flat(tensors, concrete.captured_inputs)
-
-    return run
 
 
 def _seeded(graph: Any) -> bool:

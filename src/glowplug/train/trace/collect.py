@@ -41,22 +41,24 @@ def collecting() -> Iterator[Collected]:
     current.enable_graph_collection()
     try:
         yield collected
-        metadata = current.export_run_metadata()
-        if metadata is not None:
-            collected.graphs = [each.post_optimization_graph for each in metadata.function_graphs]
+        # What goes wrong here must not lose the result of a step that has run: no graph is a reason not to keep it.
+        with contextlib.suppress(Exception):
+            metadata = current.export_run_metadata()
+            if metadata is not None:
+                collected.graphs = [each.post_optimization_graph for each in metadata.function_graphs]
     finally:
         current.disable_graph_collection()
 
 
 def graph_of(collected: Collected, concrete: Any) -> Any:
     """Return the graph that belongs to a traced function, found by its arguments and results."""
-    wanted_arguments = [tensor.dtype.as_datatype_enum for tensor in concrete.inputs]
-    wanted_results = [tensor.dtype.as_datatype_enum for tensor in concrete.outputs]
+    wanted_arguments = dict(enumerate(tensor.dtype.as_datatype_enum for tensor in concrete.inputs))
+    wanted_results = dict(enumerate(tensor.dtype.as_datatype_enum for tensor in concrete.outputs))
     controls = set(concrete.function_def.control_ret.values())
     found = [
         graph
         for graph in collected.graphs
-        if _types(graph, "_Arg") == wanted_arguments
+        if _types(graph, "_Arg").items() <= wanted_arguments.items()  # what no node uses is gone
         and _types(graph, "_Retval") == wanted_results
         and controls <= {node.name for node in graph.node}
     ]
@@ -65,6 +67,5 @@ def graph_of(collected: Collected, concrete: Any) -> Any:
     return found[0]
 
 
-def _types(graph: Any, op: str) -> list[int]:
-    types = {node.attr["index"].i: node.attr["T"].type for node in graph.node if node.op == op}
-    return [types[index] for index in sorted(types)]
+def _types(graph: Any, op: str) -> dict[int, int]:
+    return {node.attr["index"].i: node.attr["T"].type for node in graph.node if node.op == op}

@@ -21,7 +21,9 @@ _FUNCTION_EDGES = ("_Arg", "_Retval", "_DeviceArg", "_DeviceRetval")
 
 def to_functions(graph: Any, concrete: Any) -> list[Any]:
     """Return the functions of `graph`, the one to call last, all named after the content of the graph."""
-    prefix = f"glowplug_{sha256(graph.SerializeToString(deterministic=True))[:32]}"
+    # What a graph does not use is not in it, but still an argument of the function.
+    edges = repr(([tensor.dtype.name for tensor in concrete.inputs], sorted(concrete.function_def.control_ret.items())))
+    prefix = f"glowplug_{sha256(graph.SerializeToString(deterministic=True) + edges.encode())[:32]}"
     names = {each.signature.name: f"{prefix}_{index}" for index, each in enumerate(graph.library.function)}
     library = [_renamed(each, names) for each in graph.library.function]
     signatures = {each.signature.name: each.signature for each in library}

@@ -28,6 +28,7 @@ def add_functions(entry: Entry) -> str:
     current = context.context()
     current.ensure_initialized()
     name = str(entry.plan["name"])
+    _check_operations(entry.plan["operations"], int(entry.plan["functions"]), name)
     if not current.has_function(name):
         for number in range(entry.plan["functions"]):
             raw = entry.blobs[f"function {number}"]
@@ -49,32 +50,54 @@ class RestoredFunction:
         self._captures = [_bind(capture, variables, entry.blobs) for capture in plan["captures"]]
         self._structure = structure.specs(plan["outputs"])
         self._context = context.context()
+        if not self._context.has_function(self._name):
+            raise DoesNotFitError(f"TensorFlow does not know its function {name}")
         self._attributes = _attributes()
-        self.traced: list[list[Any]] = plan["inputs"]
+        self._traced_as = str(plan["traced_as"])
+        if structure.count(self._structure) != self._results:
+            raise DoesNotFitError("it has another number of results")
 
     def __call__(self, tensors: list[Any]) -> Any:
-        """Run the step."""
+        """Run the step. It runs once: an error in it is the program's, raised as TensorFlow raises it."""
         from tensorflow.python.eager import execute
-
-        outputs = execute.execute(
-            self._name,
-            num_outputs=self._results,
-            inputs=tensors + self._captures,
-            attrs=self._attributes,
-            ctx=self._context,
-        )
-        return structure.pack(self._structure, iter(outputs))
-
-    def first_call(self, tensors: list[Any]) -> Any:
-        """Run the step for the first time in this process; a graph that TensorFlow cannot build
-        does not fit.
-        """
-        import tensorflow as tf
+        from tensorflow.python.framework import errors
 
         try:
-            return self(tensors)
-        except (tf.errors.NotFoundError, tf.errors.UnimplementedError, tf.errors.InternalError) as error:
-            raise DoesNotFitError(error.message.splitlines()[0][:200]) from error
+            outputs = execute.execute(
+                self._name,
+                num_outputs=self._results,
+                inputs=tensors + self._captures,
+                attrs=self._attributes,
+                ctx=self._context,
+            )
+        except errors.OpError as error:
+            error._message = self._as_traced(error.message)
+            raise
+        return structure.pack(self._structure, iter(outputs))
+
+    def _as_traced(self, message: str) -> str:
+        """Return an error's message with the name of the function that was traced, in the form TensorFlow gives it."""
+        from tensorflow.python.framework import error_interpolation
+
+        text, functions, nodes = error_interpolation.parse_message(message)
+        text = str(text).replace(self._name.decode(), self._traced_as)
+        if not functions:
+            return text
+        lines = ["Graph execution error:", ""]
+        for node in nodes:
+            lines.append(f"Detected at node {node.name} defined at (most recent call last):")
+            lines.append("<stack traces unavailable>")
+        return "\n".join([*lines, text.strip()])
+
+
+def _check_operations(names: Sequence[str], functions: int, name: str) -> None:
+    """Refuse a graph with operations that this process does not have: nothing of it must have run by then."""
+    from tensorflow.python.framework import op_def_registry
+
+    own = {name, *(f"{name}_{index}" for index in range(functions))}
+    missing = [each for each in names if each not in own and op_def_registry.get(each) is None]
+    if missing:
+        raise DoesNotFitError(f"its graph needs the operation {missing[0]}, which is not loaded")
 
 
 def capture_plan(concrete: Any, variables: Sequence[Any]) -> tuple[list[Any], dict[str, bytes]]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.walker import Walker
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of one call. `kind` is TensorFlow's own type of the arguments, by which it decides whether to
-    trace again.
+    """The arguments of one call. `kind` is TensorFlow's own type of them, by which it decides whether to
+    trace again, or the more general type of the trace that serves them.
     """
 
     kind: Any
@@ -39,6 +40,14 @@ def arguments_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return Arguments(kind, args, kwargs)
 
 
+def examples(arguments: Arguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments that make TensorFlow trace with just the type of these, whatever was traced before."""
+    bound = arguments.kind.bind(*arguments.args, **arguments.kwargs)
+    for name, parameter in arguments.kind.parameters.items():
+        bound.arguments[name] = _example(parameter.type_constraint)
+    return bound.args, bound.kwargs
+
+
 def visit_inputs(walker: Walker, arguments: Arguments) -> None:
     """Add the types of the arguments to a key: tensors by dtype and shape, everything else by value."""
     previous = walker.stream.enter("inputs")
@@ -47,9 +56,12 @@ def visit_inputs(walker: Walker, arguments: Arguments) -> None:
     walker.stream.enter(previous)
 
 
-def shapes_of(arguments: Arguments) -> list[list[Any]]:
-    """Return `[dtype, shape]` of each tensor argument; a shape is None if its rank is not known."""
-    return [_shape(spec) for spec in arguments.kind.flat_inputs]
+def same_types(first: Any, second: Any) -> bool:
+    """Whether two of TensorFlow's function types have the same parameters."""
+    one, other = (
+        [(name, parameter.type_constraint) for name, parameter in kind.parameters.items()] for kind in (first, second)
+    )
+    return one == other
 
 
 def traced_shapes(concrete: Any, count: int) -> list[list[Any]]:
@@ -57,50 +69,51 @@ def traced_shapes(concrete: Any, count: int) -> list[list[Any]]:
     return [_shape(tensor) for tensor in concrete.inputs[:count]]
 
 
-def fits(arguments: Arguments, traced: list[list[Any]]) -> bool:
-    """Whether tensors of this call may be given to a function that was traced with these dtypes and
-    shapes.
-    """
-    given = shapes_of(arguments)
-    return len(given) == len(traced) and all(map(_compatible, given, traced))
+def _example(kind: Any) -> Any:
+    from tensorflow.core.function.trace_type import default_types
+    from tensorflow.python.framework import type_spec
+
+    if isinstance(kind, type_spec.TypeSpec):
+        return kind
+    if isinstance(kind, default_types.Tuple):
+        return tuple(map(_example, kind.components))
+    if isinstance(kind, default_types.List):
+        return [_example(item) for item in kind.components_tuple.components]
+    if isinstance(kind, default_types.Dict):
+        return {key: _example(item) for key, item in kind.mapping.items()}
+    if isinstance(kind, default_types.Literal):
+        return kind.value
+    if isinstance(kind, default_types.Weakref):
+        return kind._ref()
+    raise NoKeyError(f"no example of {type(kind).__name__} can be made")
 
 
-def layout_of(arguments: Arguments) -> str:
-    """Return a text that is equal for two calls of one process that differ in shapes alone."""
-    walker = Walker()
-    for name, parameter in arguments.kind.parameters.items():
-        _visit(walker, parameter.type_constraint, name, shapes=False)
-    return walker.stream.components()[walker.stream.current]
-
-
-def _visit(walker: Walker, kind: Any, path: str, *, shapes: bool = True) -> None:
+def _visit(walker: Walker, kind: Any, path: str) -> None:
     from tensorflow.core.function.trace_type import default_types
     from tensorflow.python.framework import tensor, type_spec
 
     stream = walker.stream
     if isinstance(kind, tensor.TensorSpec):
-        stream.leaf(path, "tensor", f"{kind.dtype.name}{kind.shape if shapes else ''}")
+        stream.leaf(path, "tensor", f"{kind.dtype.name}{kind.shape}")
     elif isinstance(kind, (default_types.Tuple, default_types.List)):
         items = kind.components if isinstance(kind, default_types.Tuple) else kind.components_tuple.components
         stream.emit(type(kind).__name__, b"%d" % len(items))
         for index, item in enumerate(items):
-            _visit(walker, item, f"{path}[{index}]", shapes=shapes)
+            _visit(walker, item, f"{path}[{index}]")
     elif isinstance(kind, default_types.Dict):
         stream.emit("Dict", b"%d" % len(kind.mapping))
         walker.code.reads_names = True  # data given by name is matched with the names of the inputs
         for key, item in kind.mapping.items():
             walker.visit(key, f"{path} key")
-            _visit(walker, item, f"{path}[{key!r}]", shapes=shapes)
+            _visit(walker, item, f"{path}[{key!r}]")
     elif isinstance(kind, default_types.Literal):
         walker.visit(kind.value, path)
     elif isinstance(kind, default_types.Weakref):
         walker.visit(kind._ref(), path)
-    elif isinstance(kind, type_spec.TypeSpec) and shapes:
+    elif isinstance(kind, type_spec.TypeSpec):
         stream.leaf(path, type(kind).__name__, repr(kind))
         if _holds_names(getattr(kind, "_element_spec", None)):
             walker.code.reads_names = True
-    elif isinstance(kind, type_spec.TypeSpec):
-        stream.leaf(path, type(kind).__name__, str(len(kind.flatten())))
     else:
         walker.visit(kind, path)
 
@@ -115,13 +128,3 @@ def _holds_names(element: Any) -> bool:
 def _shape(spec: Any) -> list[Any]:
     shape = spec.shape
     return [spec.dtype.name, None if shape.rank is None else shape.as_list()]
-
-
-def _compatible(given: list[Any], traced: list[Any]) -> bool:
-    if given[0] != traced[0]:
-        return False
-    if traced[1] is None:
-        return True
-    if given[1] is None or len(given[1]) != len(traced[1]):
-        return False
-    return all(wanted is None or wanted == size for size, wanted in zip(given[1], traced[1], strict=True))

@@ -68,6 +68,15 @@ def pack(structure: Any, tensors: Iterator[Any]) -> Any:
     return structure.from_tensors(tensors)
 
 
+def count(structure: Any) -> int:
+    """Return how many tensors `pack` takes."""
+    if structure is None:
+        return 0
+    if isinstance(structure, (dict, list, tuple)):
+        return sum(count(item) for item in (structure.values() if isinstance(structure, dict) else structure))
+    return len(structure.flatten())
+
+
 def _encode_spec(spec: Any) -> str:
     from tensorflow.python.framework import tensor
     from tensorflow.python.saved_model import nested_structure_coder
