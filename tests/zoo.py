@@ -600,3 +600,39 @@ def keras_in_a_module(directory: Path) -> None:
     holder = Holder()
     signatures = {"serving_default": holder.call, "other": holder.other}
     tf.saved_model.save(holder, str(directory), signatures=signatures)
+
+
+@module()
+class generation(tf.Module):
+    """A greedy decoding loop with past keys and values, which `keras.ops.slice_update` writes as KerasHub does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = tf.Variable(tf.random.normal([50, 16], seed=1))
+        self.project = tf.Variable(tf.random.normal([16, 32], seed=2))
+
+    @tf.function(input_signature=[spec([None, 4], tf.int32, "prompt")])
+    def call(self, prompt: Any) -> Any:
+        length = 8
+        batch = tf.shape(prompt)[0]
+        tokens = tf.concat([prompt, tf.zeros([batch, length - 4], tf.int32)], 1)
+        cache = tf.zeros([batch, length, 32])
+
+        def step(index: Any, tokens: Any, cache: Any) -> Any:
+            now = tf.gather(self.embedding, tf.gather(tokens, index - 1, axis=1))
+            update = tf.expand_dims(now @ self.project, 1)
+            cache = keras.ops.slice_update(cache, (0, index - 1, 0), update)
+            keys, values = tf.split(cache, 2, axis=-1)
+            weights = tf.nn.softmax(tf.einsum("bd,btd->bt", now, keys))
+            logits = tf.einsum("bt,btd->bd", weights, values) @ tf.transpose(self.embedding)
+            chosen = tf.argmax(logits, -1, output_type=tf.int32)
+            tokens = keras.ops.slice_update(tokens, (0, index), tf.expand_dims(chosen, 1))
+            return index + 1, tokens, cache
+
+        _, tokens, cache = tf.while_loop(
+            lambda index, tokens, cache: index < length,
+            step,
+            (4, tokens, cache),
+            shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, length]), tf.TensorShape([None, length, 32])),
+        )
+        return {"tokens": tokens, "past": cache}
