@@ -636,3 +636,93 @@ class generation(tf.Module):
             shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, length]), tf.TensorShape([None, length, 32])),
         )
         return {"tokens": tokens, "past": cache}
+
+
+@module()
+class decodes_jpeg(tf.Module):
+    @tf.function(input_signature=[spec([None], tf.string, "image_bytes")])
+    def call(self, image_bytes: Any) -> Any:
+        def decode(data: Any) -> Any:
+            pixels = tf.image.resize(tf.io.decode_jpeg(data, channels=3), [8, 8])
+            return tf.ensure_shape(pixels, [8, 8, 3])
+
+        return {"mean": tf.reduce_mean(tf.map_fn(decode, image_bytes, fn_output_signature=tf.float32), [1, 2])}
+
+
+@module()
+class decodes_png_in_base64(tf.Module):
+    @tf.function(input_signature=[spec([], tf.string, "b64")])
+    def call(self, b64: Any) -> Any:
+        return {"pixels": tf.io.decode_png(tf.io.decode_base64(b64))}
+
+
+@module(signatures=True)
+class decodes_more(tf.Module):
+    """A signature for each other decoder."""
+
+    @tf.function(input_signature=[spec([], tf.string, "wav")])
+    def sound(self, wav: Any) -> Any:
+        samples, rate = tf.audio.decode_wav(wav, desired_channels=1)
+        return {"loudness": tf.reduce_max(samples), "rate": rate}
+
+    @tf.function(input_signature=[spec([None], tf.string, "lines")])
+    def table(self, lines: Any) -> Any:
+        name, size, count = tf.io.decode_csv(lines, [["x"], [0.0], [0]], field_delim=";")
+        return {"name": name, "product": size * tf.cast(count, tf.float32)}
+
+    @tf.function(input_signature=[spec([], tf.string, "tensor")])
+    def tensor(self, tensor: Any) -> Any:
+        return {"y": tf.reduce_sum(tf.ensure_shape(tf.io.parse_tensor(tensor, tf.float32), [None, 16]), -1)}
+
+    @tf.function(input_signature=[spec([None], tf.string, "examples")])
+    def single(self, examples: Any) -> Any:
+        features = {"a": tf.io.FixedLenFeature([3], tf.float32), "n": tf.io.FixedLenFeature([], tf.int64)}
+        parse = lambda data: tf.io.parse_single_example(data, features)["a"]  # noqa: E731
+        return {"a": tf.map_fn(parse, examples, fn_output_signature=tf.float32)}
+
+    @tf.function(input_signature=[spec([None], tf.string, "raw"), spec([None], tf.string, "label")])
+    def raw(self, raw: Any, label: Any) -> Any:
+        return {"sums": tf.reduce_sum(tf.io.decode_raw(raw, tf.int16), -1), "number": tf.strings.to_number(label)}
+
+    def signatures(self) -> dict[str, Any]:
+        return {"sound": self.sound, "table": self.table, "tensor": self.tensor, "single": self.single, "raw": self.raw}
+
+
+@module(signatures=True)
+class ragged_and_sparse(tf.Module):
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.float32)])
+    def ragged(self, x: Any) -> Any:
+        return {"sums": tf.reduce_sum(x, axis=1), "doubled": x * 2.0}
+
+    @tf.function(input_signature=[tf.SparseTensorSpec([None, None], tf.float32)])
+    def sparse(self, x: Any) -> Any:
+        return {"dense": tf.sparse.to_dense(x), "doubled": x * 2.0}
+
+    def signatures(self) -> dict[str, Any]:
+        return {"serving_default": self.ragged, "sparse": self.sparse}
+
+
+@module(signatures=True)
+class shapes_that_depend(tf.Module):
+    @tf.function(input_signature=[spec([7, None, 3], name="x")])
+    def time_major(self, x: Any) -> Any:
+        return {"last": x[-1]}
+
+    @tf.function(input_signature=[spec([None, None], name="a"), spec([None, None], name="b")])
+    def product(self, a: Any, b: Any) -> Any:
+        return {"ab": a @ b}
+
+    @tf.function(
+        input_signature=[
+            spec([None, None], tf.int32, "ids"),
+            spec([None, None], tf.int32, "mask"),
+            spec([None, 2, None, 4], name="past"),
+        ]
+    )
+    def step(self, ids: Any, mask: Any, past: Any) -> Any:
+        now = tf.tile(tf.cast(ids, tf.float32)[:, None, :, None], [1, 2, 1, 4])
+        cache = tf.concat([past, now], axis=2)
+        return {"past": cache, "y": tf.reduce_sum(cache * tf.cast(mask, tf.float32)[:, None, :, None], [1, 2, 3])}
+
+    def signatures(self) -> dict[str, Any]:
+        return {"time_major": self.time_major, "product": self.product, "step": self.step}

@@ -161,6 +161,64 @@ def test_warmup_files(saved_model: Callable[[str], Path], tmp_path: Path) -> Non
             assert len(model.warm_up()) == len(batches)
 
 
+def job(source: Path, folder: Path, **options: Any) -> Any:
+    """Pack in this process and return the manifest."""
+    from glowplug.convert.job import Job, Order
+
+    folder.mkdir()
+    Job(Order(folder, source, **options), lambda stage: None).run()
+    return open_bundle(folder).manifest
+
+
+@pytest.fixture
+def picky(tmp_path: Path) -> Path:
+    """A model whose first signature refuses what can be made up, and so does its twin; the third takes anything."""
+    import tensorflow as tf
+
+    class Picky(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "s")])
+        def first(self, s: Any) -> Any:
+            with tf.control_dependencies([tf.debugging.assert_equal(s, "open sesame")]):
+                return {"y": tf.strings.length(s)}
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])
+        def easy(self, x: Any) -> Any:
+            return {"y": x + 1.0}
+
+    made = Picky()
+    signatures = {"serving_default": made.first, "twin": made.first, "easy": made.easy}
+    tf.saved_model.save(made, str(tmp_path / "picky"), signatures=signatures)
+    return tmp_path / "picky"
+
+
+def test_a_signature_that_nothing_suits_does_not_demote_the_others(picky: Path, tmp_path: Path) -> None:
+    manifest = job(picky, tmp_path / "m.glow")
+    assert manifest.engine == "native"
+    assert set(manifest.signatures) == {"serving_default", "twin", "easy"}
+    assert manifest.equivalence["unproven"] == ["serving_default", "twin"]
+    assert set(manifest.equivalence["calls"]) == {"easy"}
+
+
+def test_a_warmup_file_of_objects_counts_for_every_signature_with_the_same_inputs(picky: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "w.npz", s=np.array(["open sesame", b"open sesame"], object))
+    manifest = job(picky, tmp_path / "m.glow", warmup=tmp_path / "w.npz")
+    assert "unproven" not in manifest.equivalence
+    assert manifest.equivalence["calls"]["twin"] == 1
+
+
+class _Opens:
+    def __reduce__(self) -> Any:
+        return (open, ("/tmp/glowplug-was-here", "w"))
+
+
+@pytest.mark.parametrize("content", [_Opens(), 1, None])
+def test_objects_in_a_warmup_file_are_not_run(content: Any, picky: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "w.npz", s=np.array([content, "x"], object))
+    with pytest.raises(errors.NotAModelError, match="array of objects"):
+        job(picky, tmp_path / "m.glow", warmup=tmp_path / "w.npz")
+    assert not Path("/tmp/glowplug-was-here").exists()
+
+
 def test_serving_warmup_file_is_found_by_itself(saved_model: Callable[[str], Path], tmp_path: Path) -> None:
     import shutil
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.tensorflow
 NOT_NATIVE = {"uses_file_op"}
 INITIALIZED = {"counter", "silent_counter", "lstm", "gru_bidirectional", "embedding_masked", "control_flow"}
 INITIALIZED |= {"text_vectorization", "string_lookup", "integer_lookup", "static_table", "vocabulary_file"}
-INITIALIZED |= {"mutable_table", "nested_calls", "tf1_variables", "tf1_vocabulary"}
+INITIALIZED |= {"generation", "mutable_table", "nested_calls", "tf1_variables", "tf1_vocabulary"}
 
 
 @pytest.mark.core

@@ -59,6 +59,9 @@ def run(args: argparse.Namespace) -> int:
     manifest = packed.manifest
     if packed.reason is not None:
         note(f"the native engine cannot take this model ({packed.reason}): packed for the savedmodel engine")
+    unproven = manifest.equivalence.get("unproven")
+    if unproven:
+        note(f"not compared, since no made-up input suits: {', '.join(unproven)}; give a real request with --warmup")
     if args.json:
         document = {
             "path": str(Path(packed.path).absolute()),

@@ -18,10 +18,10 @@ from glowplug.core.errors import GlowplugError, OutputMismatchError, TensorFlowE
 from glowplug.loader.engine import Engine
 
 from .editor import GraphEditor
-from .examples import example_makers
-from .hopeless import reached_ops, refuse_hopeless, refuse_python_code
+from .encoded import string_makers
+from .hopeless import is_hopeless, reached_ops, refuse_hopeless, refuse_python_code
 from .inline import inline_calls
-from .samples import BATCHES, Style, has_open_batch, make_inputs, styles, words
+from .samples import BATCHES, Style, has_open_batch, make_inputs, styles
 from .saved_model import SavedModel
 
 # Largest difference allowed, relative to the largest magnitude of the output.
@@ -33,6 +33,7 @@ TOLERANCES = {
     "float16": 1e-2,
     "bfloat16": 5e-2,
 }
+_ENOUGH = 8  # calls that fail for a reason that has nothing to do with their input
 _RANDOM: tuple[str, ...] = (
     "RandomUniform",
     "RandomStandardNormal",
@@ -75,12 +76,12 @@ def record(source: SavedModel, given: Sequence[Request]) -> Recording:
     """
     graph = GraphEditor(source.meta_graph.graph_def)
     inline_calls(graph)
-    makers = (*example_makers(graph), words)
+    makers = string_makers(graph)
     calls: list[RecordedCall] = []
     unproven = []
     for name, signature in source.signatures.items():
         refuse_python_code(source, name)
-        mine = [_call(source, request) for request in given if request.signature == name]
+        mine = [_call(source, Request(name, one.inputs)) for one in given if _suits(source, name, one)]
         style = _accepted_style(source, name, makers, mine)
         if style is not None:
             batches = BATCHES if has_open_batch(signature.inputs) else BATCHES[:2]
@@ -123,11 +124,22 @@ def _call(source: SavedModel, request: Request) -> RecordedCall:
         return RecordedCall(request, None, error)
 
 
+def _suits(source: SavedModel, name: str, request: Request) -> bool:
+    """Say whether a request is for a signature, or for another one with the same inputs."""
+
+    def kinds(signature: str) -> dict[str, str]:
+        return {key: port.spec.dtype for key, port in source.signatures[signature].inputs.items()}
+
+    return kinds(request.signature) == kinds(name)
+
+
 def _accepted_style(source: SavedModel, name: str, makers: Any, calls: list[RecordedCall]) -> Style | None:
     inputs = source.signatures[name].inputs
     for style in styles(inputs, makers):
         attempt = _call(source, Request(name, make_inputs(inputs, style, 2, seed=0)))
         calls.append(attempt)
+        if len(calls) >= _ENOUGH and all(one.failure is not None and is_hopeless(one.failure) for one in calls):
+            return None
         if attempt.answer is not None:
             return style
     return None

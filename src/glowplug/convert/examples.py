@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from tensorflow.core.example import example_pb2
 from tensorflow.python.framework import tensor_util
 
-from .editor import GraphEditor, attribute, is_control, node_of
+from .editor import attribute, is_control, node_of
 from .samples import Strings
 
+Nodes = Mapping[str, Any]
 _FLOAT, _STRING, _INT64 = 1, 7, 9
+_PARSERS = frozenset({"ParseExample", "ParseExampleV2", "ParseSingleExample"})
 
 
-def example_makers(graph: GraphEditor) -> tuple[Strings, ...]:
-    """Return one maker of strings for each parsing operation of the graph."""
-    found = (_features(graph, node) for node in graph.nodes.values() if node.op in ("ParseExample", "ParseExampleV2"))
+def example_makers(scopes: Iterable[Nodes]) -> tuple[Strings, ...]:
+    """Return one maker of strings for each parsing operation; a scope has the nodes of a graph or of a function."""
+    found = (_features(nodes, node) for nodes in scopes for node in nodes.values() if node.op in _PARSERS)
     return tuple(_maker(features) for features in found if features is not None)
 
 
 def _maker(features: dict[str, tuple[int, int]]) -> Strings:
-    def make(random: np.random.Generator, count: int) -> list[bytes]:
+    def make(random: np.random.Generator, count: int, size: int) -> list[bytes]:
         return [_example(features, random) for _ in range(count)]
 
     return make
@@ -42,10 +45,14 @@ def _example(features: dict[str, tuple[int, int]], random: np.random.Generator) 
     return data
 
 
-def _features(graph: GraphEditor, node: Any) -> dict[str, tuple[int, int]] | None:
+def _features(nodes: Nodes, node: Any) -> dict[str, tuple[int, int]] | None:
     """Return the type and length of each dense feature, and of sparse ones with a length of one."""
-    inputs = [_constant(graph, reference) for reference in node.input if not is_control(reference)]
-    if node.op == "ParseExample":
+    inputs = [_constant(nodes, reference) for reference in node.input if not is_control(reference)]
+    if node.op == "ParseSingleExample":
+        sparse_names = [key.decode() for key in attribute(node, "sparse_keys").list.s]
+        keys = sparse_names + [key.decode() for key in attribute(node, "dense_keys").list.s]
+        sparse_count = len(sparse_names)
+    elif node.op == "ParseExample":
         sparse_count = attribute(node, "Nsparse").i
         sparse = inputs[2 : 2 + sparse_count]
         dense = inputs[2 + sparse_count : 2 + sparse_count + attribute(node, "Ndense").i]
@@ -63,10 +70,10 @@ def _features(graph: GraphEditor, node: Any) -> dict[str, tuple[int, int]] | Non
     return dict(zip(keys, zip(types, [1] * sparse_count + shapes, strict=True), strict=True))
 
 
-def _constant(graph: GraphEditor, reference: str) -> Any:
-    node = graph.nodes.get(node_of(reference))
+def _constant(nodes: Nodes, reference: str) -> Any:
+    node = nodes.get(node_of(reference))
     while node is not None and node.op == "Identity":
-        node = graph.nodes.get(node_of(node.input[0]))
+        node = nodes.get(node_of(node.input[0]))
     return tensor_util.MakeNdarray(node.attr["value"].tensor) if node is not None and node.op == "Const" else None
 
 

@@ -48,7 +48,7 @@ def refuse_python_code(source: SavedModel, signature: str) -> None:
 
 def refuse_hopeless(source: SavedModel, signature: str, failures: Sequence[TensorFlowError]) -> None:
     """Raise if every call failed for a reason that no other input would change."""
-    if not failures or not all(_is_hopeless(failure) for failure in failures):
+    if not failures or not all(is_hopeless(failure) for failure in failures):
         return
     reason = first_line(failures[-1])
     index = source.directory / "variables" / "variables.index"
@@ -82,5 +82,6 @@ def first_line(error: TensorFlowError) -> str:
     return lines[0][:300] if lines else error.code
 
 
-def _is_hopeless(failure: TensorFlowError) -> bool:
+def is_hopeless(failure: TensorFlowError) -> bool:
+    """Say whether a call failed for a reason that no other input would change."""
     return failure.code in _CODES or _TEXTS.search(str(failure.seen)) is not None

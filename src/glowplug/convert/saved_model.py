@@ -6,7 +6,7 @@ TF2, binary, text and chunked), and the answers are the ones that users get toda
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,14 @@ from glowplug.loader.savedmodel import open_saved_model
 from glowplug.runtime.config import SessionConfig
 from glowplug.runtime.tensor import Tensor
 
-from .attributes import dtype_attr
+from .attributes import dtype_attr, shape_attr
 from .editor import canonical
 from .hopeless import unregistered_op
 
 _INITIALIZER = "__saved_model_init_op"
 _INTERNAL = frozenset({_INITIALIZER, "__saved_model_train_op"})
 _MAX_METHOD_CHARS = 200
+_INT64 = 9  # DT_INT64
 _FIRST_REF_TYPE = 100  # DT_FLOAT_REF and the like are the plain type plus 100
 
 
@@ -156,10 +157,10 @@ def _ports(declared: Any, placeholders: Mapping[str, Any]) -> dict[str, Port]:
 
     Older exporters declare wrong types, and no dimensions for shapes they do not know: the placeholder knows better.
     """
-    ports = {}
-    for name, info in sorted(declared.items()):
-        if info.WhichOneof("encoding") not in ("name", None):
-            raise UnsupportedModelError("a signature uses sparse or composite tensors", seen=name)
+    ports: dict[str, Port] = {}
+    for name, info in _components(declared):
+        if name in ports:
+            raise UnsupportedModelError("two parts of a signature have the same name", seen=name)
         tensor = canonical(info.name)
         placeholder = placeholders.get(tensor)
         code = placeholder.attr["dtype"].type if placeholder else info.dtype
@@ -173,3 +174,23 @@ def _ports(declared: Any, placeholders: Mapping[str, Any]) -> dict[str, Port]:
         dims = None if shape.unknown_rank else tuple(d.size if d.size >= 0 else None for d in shape.dim)
         ports[name] = Port(TensorSpec(dtype.name, dims), tensor)
     return ports
+
+
+def _components(declared: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors of a signature. The parts of a ragged or sparse one are `x`, `x_1` ..., as in functions."""
+    for name, info in sorted(declared.items()):
+        kind = info.WhichOneof("encoding")
+        if kind == "composite_tensor":
+            parts = list(info.composite_tensor.components)
+        elif kind == "coo_sparse":
+            sparse = info.coo_sparse
+            names = (sparse.indices_tensor_name, sparse.values_tensor_name, sparse.dense_shape_tensor_name)
+            shapes = [[-1, -1], [-1], [-1]]
+            parts = [
+                meta_graph_pb2.TensorInfo(name=part, dtype=dtype, tensor_shape=shape_attr(shape).shape)
+                for part, dtype, shape in zip(names, (_INT64, info.dtype, _INT64), shapes, strict=True)
+            ]
+        else:
+            parts = [info]
+        for place, part in enumerate(parts):
+            yield f"{name}_{place}" if place else name, part

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import pickle
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,12 +31,20 @@ def read_requests(path: Path, signatures: Mapping[str, SourceSignature]) -> list
         raise UsageError("there is no such warm-up file", seen=path)
     try:
         if path.suffix == ".npz":
-            found = list(_from_npz(path))
+            found = [(_name_for(inputs, signatures), inputs) for inputs in _from_npz(path)]
         elif path.suffix == ".json":
             found = list(_from_json(path))
         else:
             found = list(_from_serving(path))
-    except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        OSError,
+        zipfile.BadZipFile,
+        pickle.PickleError,
+    ) as error:
         raise NotAModelError(
             "the warm-up file cannot be read",
             seen=f"{path} ({error})",
@@ -54,9 +65,53 @@ def _checked(name: str, inputs: Any, signatures: Mapping[str, SourceSignature]) 
     return Request(name, dict(zip(signature.inputs, arrays, strict=True)))
 
 
-def _from_npz(path: Path) -> Iterator[tuple[str, Any]]:
-    with np.load(path, allow_pickle=False) as archive:
-        yield _DEFAULT, {name: archive[name] for name in archive.files}
+def _name_for(inputs: Mapping[str, Any], signatures: Mapping[str, SourceSignature]) -> str:
+    """Return the signature that a request without a name is for: the default, or one with inputs of these names."""
+    if _DEFAULT in signatures:
+        return _DEFAULT
+    return next((name for name, one in signatures.items() if set(one.inputs) == set(inputs)), _DEFAULT)
+
+
+def _from_npz(path: Path) -> Iterator[dict[str, Any]]:
+    with zipfile.ZipFile(path) as archive:
+        members = [name for name in archive.namelist() if name.endswith(".npy")]
+        yield {name.removesuffix(".npy"): _read_npy(archive.read(name)) for name in members}
+
+
+def _read_npy(data: bytes) -> NDArray[Any]:
+    """Read an array; one of objects, as numpy saves texts in, only if nothing but texts and bytes is in it."""
+    stream = io.BytesIO(data)
+    try:
+        return np.load(stream, allow_pickle=False)  # type: ignore[no-any-return]
+    except ValueError:
+        stream.seek(0)
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+        if not dtype.hasobject:
+            raise
+        array = _PlainUnpickler(stream).load()
+        if not isinstance(array, np.ndarray) or array.shape != shape:
+            raise ValueError("an array of objects is damaged") from None
+        if not all(isinstance(item, str | bytes) for item in array.flat):
+            raise ValueError("an array of objects holds something other than texts") from None
+        return array
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Makes numpy arrays of texts and nothing else: other names are refused before anything is called."""
+
+    _ALLOWED = frozenset(
+        (module, name)
+        for module in ("numpy", "numpy.core.multiarray", "numpy._core.multiarray")
+        for name in ("_reconstruct", "ndarray", "dtype")
+    )
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return an allowed name."""
+        if (module, name) not in self._ALLOWED:
+            raise ValueError(f"an array of objects asks for {module}.{name}")
+        return super().find_class(module, name)
 
 
 def _from_json(path: Path) -> Iterator[tuple[str, Any]]:
