@@ -73,5 +73,6 @@ def bundle(zoo_folder: Path, saved_model: Callable[[str], Path]) -> Callable[[st
 
 @pytest.fixture(autouse=True, scope="session")
 def private_state(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep the seal's key of the person who runs the tests out of it."""
+    """Keep the seal's key and the cache of the person who runs the tests out of it."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))

@@ -207,8 +207,7 @@ def read_settings(args: argparse.Namespace) -> Settings:
         cors=args.cors,
         drain_seconds=args.drain_seconds,
         metrics_path=_metrics_path(args.monitoring_config_file),
-        pack=not args.no_pack,
-        pack_cache=_pack_cache(args.pack_cache),
+        pack_cache=None if args.no_pack else _pack_cache(args.pack_cache),
         record_warmup=Path(args.record_warmup) if args.record_warmup else None,
         trust=args.trust,
         op_libraries=tuple(args.op_library),
@@ -255,8 +254,9 @@ def _metrics_path(file: str | None) -> str:
     return (config.path or default) if config.enable else ""
 
 
-def _pack_cache(folder: str | None) -> Path:
-    if folder:
-        return Path(folder)
-    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return Path(base) / "glowplug" / "serve"
+def _pack_cache(folder: str | None) -> Path | None:
+    """Return where packed models are kept, None where there is no place for them."""
+    from glowplug.core import cache_files
+
+    place = folder or cache_files.folder("serve", create=True)
+    return Path(place) if place else None

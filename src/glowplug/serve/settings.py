@@ -31,8 +31,7 @@ class Settings:
     cors: bool = False
     drain_seconds: float = 30.0
     metrics_path: str = ""
-    pack: bool = True
-    pack_cache: Path = Path()
+    pack_cache: Path | None = None
     record_warmup: Path | None = None
     trust: bool = False
     op_libraries: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .fingerprint.environment import environment_values
+from .fingerprint.stock_files import stock_stamps
 from .fingerprint.walker import Walker
 from .notes import Notes
 from .trace.cached import Subject
@@ -54,7 +55,11 @@ class Caching:
         seeded: bool,
         reason: list[str],
     ) -> None:
-        """Store a trace; the global seed is part of its key only if random operations took theirs from it."""
+        """Store a trace; the global seed is part of its key only if random operations took theirs from it.
+
+        What the trace loaded on its way must be what its key stands for.
+        """
+        stock_stamps()
         if not seeded:
             key = key.plus("seed", ANY_SEED)
         info = {

@@ -38,10 +38,10 @@ def enable(
     it again replaces the settings.
     """
     disable()
-    directory = default_directory() if cache_dir is None else Path(cache_dir)
     notes = Notes()
     store: EntryStore
     try:
+        directory = default_directory() if cache_dir is None else Path(cache_dir)
         store = DirectoryStore(directory)
     except StorageError as error:
         notes.warn(f"traces are kept for this process alone: {error}")

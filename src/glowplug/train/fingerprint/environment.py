@@ -12,6 +12,8 @@ from pathlib import Path
 
 from glowplug.core.version import VERSION
 
+from .stock_files import stock_stamps
+
 PREFIXES = ("TF_", "TF2_", "XLA_", "KERAS_")
 _SET_BY_TENSORFLOW = frozenset({"TF2_BEHAVIOR"})  # by its import, whatever it was
 FORMAT = 1  # of the stored graphs and of the walk; another number makes all older entries misses
@@ -29,6 +31,7 @@ def environment_values() -> dict[str, dict[str, str]]:
         "numpy": {"": np.__version__},
         "keras": {"": f"{keras.__version__} {keras.backend.backend()}", **_legacy_keras()},
         "glowplug": {"": f"{VERSION} format {FORMAT}"},
+        "files": stock_stamps(),
         "python": {"": f"{sys.implementation.name} {platform.python_version()}"},
         "cpu": {"": cpu_features()},
         "environment": environment_variables(),

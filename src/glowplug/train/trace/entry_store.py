@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from glowplug.core import files
+from glowplug.core import cache_files, files
 from glowplug.core.errors import StorageError
 
 _SUFFIX = ".trace"
@@ -165,11 +165,14 @@ def default_directory() -> Path:
     """Return where traces are kept when nobody says: below `GLOWPLUG_CACHE_DIR` or the user's cache
     folder.
     """
-    chosen = os.environ.get("GLOWPLUG_CACHE_DIR")
-    if chosen:
-        return Path(chosen) / "traces"
-    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return Path(home) / "glowplug" / "traces"
+    place = cache_files.location("traces")
+    if place is None:
+        raise StorageError(
+            "there is no folder for the trace cache",
+            seen="this user has no home",
+            remedy=f"set {cache_files.VARIABLE}",
+        )
+    return Path(place)
 
 
 def prune(store: EntryStore, *, max_bytes: int | None = None, older_than_s: float | None = None) -> list[Item]:
