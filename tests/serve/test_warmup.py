@@ -11,6 +11,7 @@ from glowplug.serve.models.versions import Version
 from glowplug.serve.recording import Recorder
 from glowplug.serve.wire.limits import Limits
 from glowplug.serve.workers import warmup
+from glowplug.serve.workers.spec import WarmCall
 
 
 class Doubling:
@@ -33,7 +34,7 @@ class Doubling:
 
 @pytest.fixture
 def version(tmp_path):
-    return Version("m", 1, Source(tmp_path, "bundle", (0, 0, 0)))
+    return Version("m", 1, Source(tmp_path, "bundle"))
 
 
 def test_recorded_requests_are_read_back(tmp_path, version):
@@ -82,3 +83,26 @@ def test_a_call_of_another_signature_is_reported_and_no_more():
     errors = [call.error for call in warmup.run(engine, iter(wrong))]
     assert "no such signature" in errors[0]
     assert "do not fit signature" in errors[1]
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "reason"),
+    [
+        ("synthesised", "INVALID_ARGUMENT", ""),  # another input may do
+        ("synthesised", "FAILED_PRECONDITION", "it has no value"),
+        ("recorded", "INVALID_ARGUMENT", ""),
+        ("packed", "INVALID_ARGUMENT", "it has no value"),
+        ("serving file", "OUT_OF_RANGE", "it has no value"),
+    ],
+)
+def test_a_model_is_dead_when_a_good_call_fails_or_no_input_could_help(source, code, reason):
+    failed = WarmCall("serving_default", source, 1, 0, 0, 0, "it has no value", code)
+    assert reason in warmup.why_dead([failed])
+    assert bool(warmup.why_dead([failed])) == bool(reason)
+
+
+def test_a_signature_that_works_is_enough_where_there_is_no_default_one():
+    failed = WarmCall("initialise", "synthesised", 1, 0, 0, 0, "it has no value", "FAILED_PRECONDITION")
+    good = WarmCall("other", "synthesised", 1, 1, 5, 5)
+    assert warmup.why_dead([failed, good]) == ""
+    assert "it has no value" in warmup.why_dead([failed])

@@ -53,6 +53,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         help="how often the file of models is looked at (as folders are; 0 is once)",
     )
+    add(
+        "--load-retries",
+        "--max_num_load_retries",
+        metavar="N",
+        type=count,
+        default=5,
+        help="loads of a version that fails, after the first (5)",
+    )
+    add(
+        "--load-retry-micros",
+        "--load_retry_interval_micros",
+        metavar="N",
+        type=count,
+        default=60_000_000,
+        help="time between them (a minute); sooner when a file changes",
+    )
     add("--cors", "--rest_api_enable_cors_support", **_SWITCH, help="let pages of any origin call REST")  # type: ignore[arg-type]
     add("--timeout-ms", "--rest_api_timeout_in_ms", metavar="MS", type=count, default=30000, help="a request's time")
     add("--max-queue", metavar="N", type=count, default=1000, help="requests that may wait for a version (1000)")
@@ -98,8 +114,6 @@ _IGNORED = (
     "flush_filesystem_caches",
     "grpc_channel_arguments",
     "grpc_max_threads",
-    "load_retry_interval_micros",
-    "max_num_load_retries",
     "num_load_threads",
     "num_request_iterations_for_warmup",
     "num_tflite_interpreters_per_pool",
@@ -204,6 +218,8 @@ def read_settings(args: argparse.Namespace) -> Settings:
         timeout_s=args.timeout_ms / 1000,
         poll_seconds=args.poll_seconds,
         config_poll_seconds=args.poll_seconds if args.config_poll_seconds is None else args.config_poll_seconds,
+        load_retries=args.load_retries,
+        load_retry_seconds=args.load_retry_micros / 1e6,
         cors=args.cors,
         drain_seconds=args.drain_seconds,
         metrics_path=_metrics_path(args.monitoring_config_file),

@@ -7,9 +7,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 
+from glowplug.core.checkpoint_index import measure_duplicates, read_index
 from glowplug.core.profile import Span
 
-from .checkpoint_index import measure_duplicates, read_index
 from .events import ASSIGNED, Image
 from .rows import Row, nest
 

@@ -22,6 +22,7 @@ from glowplug.core.errors import GlowplugError, UsageError
 from .log import Log
 from .metrics.registry import Metrics
 from .models.catalog import Catalog
+from .models.loading import LoadSettings
 from .models.manager import Manager, ManagerSettings
 from .models.packing import Packer
 from .processes.spawning import Processes
@@ -104,14 +105,8 @@ def _manager_settings(settings: Settings) -> ManagerSettings:
     batches, rows = settings.batching.max_enqueued_batches, settings.batching.max_batch_size
     max_queue = min(settings.max_queue, batches * rows) if batches else settings.max_queue
     group = GroupSettings(settings.instances, settings.batching, max_queue)
-    return ManagerSettings(
-        group,
-        template,
-        settings.poll_seconds,
-        settings.config_file,
-        settings.record_warmup,
-        settings.config_poll_seconds,
-    )
+    load = LoadSettings(group, template, settings.record_warmup, settings.load_retries, settings.load_retry_seconds)
+    return ManagerSettings(load, settings.poll_seconds, settings.config_file, settings.config_poll_seconds)
 
 
 def _pages(settings: Settings, metrics: Metrics, processes: Processes, catalog: Catalog, is_ready: Any) -> Pages:

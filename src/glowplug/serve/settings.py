@@ -28,6 +28,8 @@ class Settings:
     timeout_s: float = 30.0
     poll_seconds: float = 1.0
     config_poll_seconds: float = 1.0
+    load_retries: int = 5
+    load_retry_seconds: float = 60.0
     cors: bool = False
     drain_seconds: float = 30.0
     metrics_path: str = ""

@@ -86,5 +86,8 @@ class Catalog:
         return sorted(versions, key=lambda version: -version.number)
 
     def all_ready(self) -> bool:
-        """Say whether every configured model has a version that answers."""
-        return all(model.available() for model in self.models.values())
+        """Say whether every configured model has a version that answers, and a worker that lives."""
+        return all(
+            any(version.group is not None and version.group.ready for version in model.available())
+            for model in self.models.values()
+        )

@@ -1,26 +1,24 @@
 """Keeps what is served in step with what is configured and what lies on disk.
 
-A new version is loaded, warmed in every worker and only then routed to; the old one goes afterwards, when its last
-request is answered. One that cannot be loaded ends with the reason and leaves the others as they are.
+It decides which versions are to be served; `loading` takes each of them through its life. A version is loaded when all
+of it has arrived, and the old one goes only when the new one answers.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from glowplug.core.errors import GlowplugError, RequestError
 from glowplug.serve.log import Log
-from glowplug.serve.workers.group import Group, GroupSettings, Observer, Spawner
-from glowplug.serve.workers.spec import WorkerSpec
+from glowplug.serve.workers.group import Observer, Spawner
 
+from .arrivals import SETTLE_S, Arrivals
 from .catalog import Catalog, Model
 from .config import ModelConfig, read_config_file
-from .memory import check_memory
+from .loading import LoadSettings, VersionLoader
 from .packing import Packer
 from .sources import Source, find_versions
 from .versions import State, Version
@@ -28,13 +26,11 @@ from .versions import State, Version
 
 @dataclass(frozen=True, slots=True)
 class ManagerSettings:
-    """`template` is the worker specification that every version starts from."""
+    """How versions are loaded, and how often to look for changes."""
 
-    group: GroupSettings
-    template: WorkerSpec
+    load: LoadSettings
     poll_seconds: float = 1.0
     config_file: Path | None = None
-    recorded: Path | None = None
     config_poll_seconds: float = 1.0
 
 
@@ -50,30 +46,33 @@ class Manager:
         packer: Packer | None,
         log: Log,
     ) -> None:
-        self.catalog, self._settings, self._spawner = catalog, settings, spawner
-        self._observe, self._packer, self._log = observe, packer, log
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.catalog, self._settings, self._log = catalog, settings, log
+        self._loader = VersionLoader(settings.load, spawner, observe, packer, log, self._state_changed)
+        self._arrivals = Arrivals()
         self._waiters: dict[asyncio.Future[None], None] = {}
         self._config_stamp: tuple[int, int] | None = None
-        self._loading = asyncio.Lock()  # one version at a time loads, so that loading costs at most one group's worth
+        self._config_refusal = ""
+        self._look_again: asyncio.TimerHandle | None = None
+        self._draining = False
 
     def configure(self, configs: Iterable[ModelConfig]) -> None:
-        """Serve these models from now on, and no others."""
+        """Serve these models from now on, and no others; where one of them is refused, all stays as it is."""
         wanted = {config.name: config for config in configs}
         for name, config in wanted.items():
-            model = self.catalog.models.get(name)
-            if model is None:
-                self.catalog.models[name] = Model(config)
+            if name in self.catalog.models:
+                self._check_labels(self.catalog.models[name], config)
+        for name, config in wanted.items():
+            if name in self.catalog.models:
+                self.catalog.models[name].config = config
             else:
-                self._check_labels(model, config)
-                model.config = config
+                self.catalog.models[name] = Model(config)
         for name in set(self.catalog.models) - set(wanted):
-            model = self.catalog.models.pop(name)
-            for version in model.versions.values():
-                self._unload(version)
+            for version in self.catalog.models.pop(name).versions.values():
+                self._loader.unload(version)
         self.reconcile()
 
-    def _check_labels(self, model: Model, config: ModelConfig) -> None:
+    @staticmethod
+    def _check_labels(model: Model, config: ModelConfig) -> None:
         """A label may only be moved to a version that answers, or requests by label would fail."""
         for label, number in config.labels.items():
             version = model.versions.get(number)
@@ -117,152 +116,117 @@ class Manager:
         )
 
     def _reload_config(self) -> None:
+        """Apply the configuration file if it has changed, or if it was refused and may not be any more."""
         path = self._settings.config_file
         if path is None:
             return
         try:
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_size)
-            if stamp == self._config_stamp:
+            if stamp == self._config_stamp and not self._config_refusal:
                 return
             self._config_stamp = stamp
             self.configure(read_config_file(path))
-            self._log.event("config_loaded", models=sorted(self.catalog.models))
         except (GlowplugError, OSError) as error:
-            self._log.event("config_refused", error=str(error))
+            if str(error) != self._config_refusal:
+                self._log.event("config_refused", error=str(error))
+            self._config_refusal = str(error)
+        else:
+            self._config_refusal = ""
+            self._log.event("config_loaded", models=sorted(self.catalog.models))
 
     def reconcile(self) -> None:
         """Compare what is there with what is served, and start what has to be done."""
+        if self._draining:
+            return
+        looked_at = list[Path]()
         for model in list(self.catalog.models.values()):
             found = find_versions(model.config.base_path)
-            if not found:
-                continue
-            wanted = set(model.config.policy.choose(list(found)))
-            for number in sorted(wanted):
-                current = model.versions.get(number)
-                if current is None or (current.state is State.END and self._may_retry(current, found[number])):
-                    version = Version(model.config.name, number, found[number])
-                    model.versions[number] = version
-                    self._spawn(self._load(model, version))
+            looked_at += [source.path for source in found.values()]
+            if found:
+                self._reconcile(model, found)
+        self._arrivals.forget_all_but(looked_at)
+
+    def _reconcile(self, model: Model, found: dict[int, Source]) -> None:
+        arrived = [number for number, source in found.items() if self._has_arrived(model, number, source)]
+        wanted = set(model.config.policy.choose(arrived))
+        for number in sorted(wanted):
+            self._see_to(model, number, found[number])
+        for number in [n for n, v in model.versions.items() if v.state is State.START and v.waiting_for]:
+            if number not in found:  # it went away before all of it was there
+                del model.versions[number]
+        settled = {version.number for version in model.available()} & wanted
+        if settled:
             self._retire(model, wanted)
 
-    @staticmethod
-    def _may_retry(version: Version, source: Source) -> bool:
-        return version.source.stamp != source.stamp or not version.error
+    def _has_arrived(self, model: Model, number: int, source: Source) -> bool:
+        """Say whether all of a version is there; one that is served already stays one that may be."""
+        current = model.versions.get(number)
+        if current is not None and current.source.stamp == source.stamp and not current.waiting_for:
+            return True
+        reason = self._arrivals.why_not_yet(source)
+        if reason:
+            self._look_soon()
+        if current is not None and current.state is not State.START:
+            return not reason or current.state is State.AVAILABLE
+        if reason and number in model.config.policy.choose([number, *model.versions]):
+            if current is None:
+                current = model.versions[number] = Version(model.config.name, number, source)
+            if current.waiting_for != reason:
+                self._log.event("incomplete", model=model.config.name, version=number, reason=reason)
+            current.waiting_for, current.source = reason, source
+        return not reason
+
+    def _see_to(self, model: Model, number: int, source: Source) -> None:
+        """Load a version that is to be served, or load it again, where there is need."""
+        current = model.versions.get(number)
+        changed = current is not None and current.source.stamp != source.stamp
+        attempts = 0
+        if current is not None and current.state is State.AVAILABLE:
+            at_work = current.task is not None and not current.task.done()
+            if (
+                changed
+                and not at_work
+                and source.stamp != current.refused_stamp
+                and not self._arrivals.why_not_yet(source)
+            ):
+                self._loader.reload(current, source)
+            return
+        if current is not None and current.state is State.END and current.error and not changed:
+            if not self._loader.may_retry(current):
+                return
+            attempts = current.attempts
+        elif current is not None and current.state is not State.END and not current.waiting_for:
+            return
+        model.versions[number] = version = Version(model.config.name, number, source, attempts=attempts)
+        busy = any(other.available() for other in self.catalog.models.values())
+        self._loader.load(version, background=busy)
 
     def _retire(self, model: Model, wanted: set[int]) -> None:
-        """Unload what is no longer wanted, once something that is wanted answers."""
-        settled = {v.number for v in model.available()} & wanted
-        if not settled:
-            return
+        """Unload what is no longer wanted."""
         for number, version in list(model.versions.items()):
             if number not in wanted and version.state is State.AVAILABLE and number not in model.config.labels.values():
-                self._unload(version)
+                self._loader.unload(version)
 
-    async def _load(self, model: Model, version: Version) -> None:
-        busy = any(other.available() for other in self.catalog.models.values())
-        async with self._loading:
-            version.state = State.LOADING
-            self._log.event("loading", model=version.model, version=version.number)
-            known = self._packer.cached(version.source) if self._packer is not None else None
-            version.packed = known is not None
-            try:
-                version.group, version.engine = await self._start_group(
-                    version, known or version.source, background=busy
-                )
-            except (GlowplugError, OSError) as error:
-                version.state, version.code = State.END, "NOT_FOUND" if isinstance(error, OSError) else "INTERNAL"
-                version.error = self._public(str(error), version.source.path)
-                self._log.event("load_failed", model=version.model, version=version.number, error=version.error)
-                return
-        if self.catalog.models.get(version.model) is not model:  # taken out meanwhile
-            self._unload(version)
-            return
-        version.state, version.ready_after_s = State.AVAILABLE, time.monotonic() - version.began
-        self._log.event("available", model=version.model, version=version.number, **version.describe())
-        self.tell_waiters()
+    def _look_soon(self) -> None:
+        """Look again when a version may have settled, however rarely the base paths are looked at."""
+        if self._look_again is None:
+            self._look_again = asyncio.get_running_loop().call_later(SETTLE_S, self._looked_at_last)
+
+    def _looked_at_last(self) -> None:
+        self._look_again = None
         self.reconcile()
-        if version.source.kind == "saved_model" and self._packer is not None and not version.packed:
-            await self._swap_for_packed(model, version)
 
-    async def _start_group(self, version: Version, source: Source, *, background: bool) -> tuple[Group, str]:
-        settings = self._settings.group
-        if source.kind == "saved_model" and self._packer is not None:
-            settings = replace(settings, instances=1)  # its weights are not shared; more come with the bundle
-        check_memory(source, settings.instances)
-        recorded = self._settings.recorded
-        spec = replace(
-            self._settings.template,
-            path=str(source.path),
-            kind=source.kind,
-            background=background,
-            recorded="" if recorded is None else str(recorded / f"{version.model}.requests"),
-        )
-        group = Group(spec, settings, self._spawner, self._observe(version))
-        version.loading = group
-        try:
-            await group.start()
-        finally:
-            version.loading = None
-        return group, "savedmodel" if source.kind == "saved_model" else _engine_of(source.path)
-
-    async def _swap_for_packed(self, model: Model, version: Version) -> None:
-        """Pack a plain SavedModel at low priority, then route to the bundle. Failing that, all stays as it is."""
-        assert self._packer is not None
-        try:
-            bundle = await self._packer.pack(version.source)
-            async with self._loading:
-                if version.state is not State.AVAILABLE:
-                    return
-                group, engine = await self._start_group(version, bundle, background=True)
-        except (GlowplugError, OSError) as error:
-            self._log.event(
-                "not_packed",
-                model=version.model,
-                version=version.number,
-                error=self._public(str(error), version.source.path),
-            )
-            return
-        old, version.group, version.engine, version.packed = version.group, group, engine, True
-        self._log.event("packed", model=version.model, version=version.number, engine=engine)
-        if old is not None:
-            await old.drain()
-
-    def _unload(self, version: Version) -> None:
-        if version.state in (State.UNLOADING, State.END):
-            return
-        version.state = State.UNLOADING
-        self._log.event("unloading", model=version.model, version=version.number)
-        self._spawn(self._finish_unload(version))
-
-    async def _finish_unload(self, version: Version) -> None:
-        if version.group is not None:
-            await version.group.drain()
-        version.state, version.group = State.END, None
-        self._log.event("unloaded", model=version.model, version=version.number)
+    def _state_changed(self) -> None:
+        self.reconcile()
+        self.tell_waiters()
 
     async def drain(self) -> None:
         """Finish every request and end every worker."""
-        for task in list(self._tasks):
-            task.cancel()
+        self._draining = True
+        await self._loader.stop()
         groups = [v.group for m in self.catalog.models.values() for v in m.versions.values() if v.group is not None]
         await asyncio.gather(*(group.drain() for group in groups))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self.tell_waiters()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._log.event("defect", error=f"{type(error).__name__}: {error}")
-
-    @staticmethod
-    def _public(text: str, path: Path) -> str:
-        """Return a message without the path that the operator gave: clients see it in the status."""
-        return text.replace(str(path.resolve()), path.name).replace(str(path), path.name)
 
 
 async def _repeat(look: Callable[[], None], seconds: float) -> None:
@@ -271,9 +235,3 @@ async def _repeat(look: Callable[[], None], seconds: float) -> None:
     while seconds > 0:
         await asyncio.sleep(seconds)
         look()
-
-
-def _engine_of(path: Path) -> str:
-    from glowplug.bundle.reader import read_manifest
-
-    return read_manifest(path).engine

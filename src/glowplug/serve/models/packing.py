@@ -47,6 +47,9 @@ class Packer:
             command = [sys.executable, "-m", "glowplug", "pack", str(source.path), "-o", str(target), "--force"]
             code = await self._run(command, log)
             made = self.cached(source)
+            if identify(source.path) != source:
+                shutil.rmtree(target, ignore_errors=True)
+                raise ModelError("the model changed while it was packed", seen=source.path.name)
             if code != 0 or made is None:
                 shutil.rmtree(target, ignore_errors=True)
                 raise ModelError("the model could not be packed", seen=_tail(log) or f"exit code {code}")

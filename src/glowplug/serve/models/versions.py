@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -39,6 +40,11 @@ class Version:
     ready_after_s: float = 0.0
     first_answer_s: float = 0.0
     packed: bool = False
+    waiting_for: str = ""  # what has not arrived yet
+    attempts: int = 0  # loads that failed, of these very files
+    retry_at: float = 0.0
+    refused_stamp: str = ""  # of changed files that could not be loaded in place of those that are served
+    task: asyncio.Task[None] | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return what the status shows beyond TensorFlow Serving's: engine, workers, warm-up, trouble."""
@@ -65,4 +71,6 @@ class Version:
             shown["ready_after_s"] = round(self.ready_after_s, 3)
         if self.error:
             shown["error"] = self.error
+        if self.waiting_for:
+            shown["waiting_for"] = self.waiting_for
         return shown

@@ -139,7 +139,7 @@ class Group:
         try:
             await self._all_ready
         except BaseException:
-            self._close_now()
+            self.close()
             raise
         self.settled()
 
@@ -292,9 +292,10 @@ class Group:
         if self._queue or self.running:
             self._idle = self._loop.create_future()
             await self._idle
-        self._close_now()
+        self.close()
 
-    def _close_now(self) -> None:
+    def close(self) -> None:
+        """End the workers at once; calls that wait fail."""
         self._closing = True
         for link in self._links:
             if link is not None and link.transport is not None:

@@ -45,6 +45,7 @@ class WarmCall:
     first_ns: int
     last_ns: int
     error: str = ""
+    code: str = ""  # of the error, where TensorFlow gave it
 
 
 def signatures_to_json(signatures: Mapping[str, Signature]) -> dict[str, Any]:

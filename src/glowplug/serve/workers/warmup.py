@@ -1,13 +1,14 @@
 """The calls that make a model warm: packed with it, recorded, in TensorFlow Serving's file, or made up.
 
-Run by a worker before it says that it is ready. A call that the model refuses is reported, and does not keep it from
-serving: a recorded request may be a bad one, and made-up values may not suit a model.
+Run by a worker before it says that it is ready. A call that the model refuses is reported. It keeps the model from
+serving where it is known to be a good one, or where no other input could have done better (`why_dead`): a recorded
+request may be a bad one, and made-up values may not suit a model.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,10 @@ from .spec import WarmCall
 SERVING_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 MAX_CALLS = 1000  # TensorFlow Serving's limit for its warm-up file
 _FIRST_RUNS, _RUNS = 2, 1  # a second run of the first call shows what requests will meet
+# Packed calls were answered when the bundle was made; TensorFlow Serving, too, loads no model that fails its file.
+_KNOWN_GOOD = ("packed", "serving file")
+# What no input can cure: a variable without a value, a file or a kernel that is not there.
+_INCURABLE = ("FAILED_PRECONDITION", "NOT_FOUND", "UNIMPLEMENTED")
 _RECORD_HEADER, _RECORD_FOOTER = struct.Struct("<QI"), 4
 
 
@@ -48,7 +53,7 @@ def run(engine: Engine, planned: Iterator[Planned]) -> Iterator[WarmCall]:
     for place, call in enumerate(planned):
         rows = max((len(array) for array in call.inputs.values() if array.ndim), default=0)
         durations: list[int] = []
-        error = ""
+        error = code = ""
         try:
             signature = engine.signatures[call.signature]
             check_inputs(call.signature, signature, call.inputs)
@@ -60,9 +65,23 @@ def run(engine: Engine, planned: Iterator[Planned]) -> Iterator[WarmCall]:
         except KeyError:
             error = "the model has no such signature"
         except GlowplugError as failure:
-            error = str(failure).splitlines()[0][:300]
+            error, code = str(failure).splitlines()[0][:300], getattr(failure, "code", "")
         first, last = (durations[0], durations[-1]) if durations else (0, 0)
-        yield WarmCall(call.signature, call.source, rows, len(durations), first, last, error)
+        yield WarmCall(call.signature, call.source, rows, len(durations), first, last, error, code)
+
+
+def why_dead(calls: Sequence[WarmCall]) -> str:
+    """Say why a model cannot serve, from what became of its warm-up calls; an empty text where it can."""
+    for call in calls:
+        if call.error and call.source in _KNOWN_GOOD:
+            return f"the {call.source} warm-up call of {call.signature!r} failed: {call.error}"
+    works = {call.signature for call in calls if call.runs}
+    judged = [call for call in calls if call.signature == DEFAULT_SIGNATURE] or list(calls)
+    if not any(call.signature in works for call in judged):
+        for call in judged:
+            if call.code in _INCURABLE:
+                return f"{call.signature!r} failed: {call.error}"
+    return ""
 
 
 def synthesized(signatures: Mapping[str, Signature], largest_batch: int) -> Iterator[Planned]:
@@ -82,7 +101,7 @@ def _zeros(spec: Any, rows: int) -> NDArray[Any]:
     return np.zeros(sizes, numpy_dtype(spec.dtype))
 
 
-def from_serving_file(path: Path, limits: Limits) -> Iterator[Planned]:
+def from_serving_file(path: Path, limits: Limits, source: str = "serving file") -> Iterator[Planned]:
     """Read a `tf_serving_warmup_requests` file: length-delimited records of `PredictionLog`."""
     log_type = serving("PredictionLog")
     for record in _records(path):
@@ -91,14 +110,14 @@ def from_serving_file(path: Path, limits: Limits) -> Iterator[Planned]:
         request: Any = getattr(log, kind).request if kind is not None else None
         if kind == "predict_log":
             inputs = {key: tensor_proto.decode(value, key, limits) for key, value in request.inputs.items()}
-            yield Planned(request.model_spec.signature_name or DEFAULT_SIGNATURE, "serving file", inputs)
+            yield Planned(request.model_spec.signature_name or DEFAULT_SIGNATURE, source, inputs)
         elif kind in ("classify_log", "regress_log"):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-            yield Planned(name, "serving file", {"inputs": serialized(request.input)})
+            yield Planned(name, source, {"inputs": serialized(request.input)})
         elif kind == "multi_inference_log":
             for task in request.tasks:
                 name = task.model_spec.signature_name or DEFAULT_SIGNATURE
-                yield Planned(name, "serving file", {"inputs": serialized(request.input)})
+                yield Planned(name, source, {"inputs": serialized(request.input)})
 
 
 def _records(path: Path) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from glowplug.core.clock import now_ns
-from glowplug.core.errors import GlowplugError, TensorFlowError
+from glowplug.core.errors import GlowplugError, ModelError, TensorFlowError
 from glowplug.core.manifest import Signature
 from glowplug.loader.engine import Engine, Options
 from glowplug.serve.processes import priority
@@ -61,13 +61,16 @@ def _load_and_warm(channel: socket.socket, spec: WorkerSpec) -> Engine:
     began = now_ns()
     engine, packed = _open(spec)
     loaded = now_ns()
-    calls = [asdict(call) for call in warmup.run(engine, _planned(engine, spec, packed))]
+    calls = list(warmup.run(engine, _planned(engine, spec, packed)))
+    reason = warmup.why_dead(calls)
+    if reason:
+        raise ModelError("the model does not answer", seen=reason)
     document = {
         "signatures": signatures_to_json(engine.signatures),
         "notes": engine.notes,
         "load_ns": loaded - began,
         "warmup_ns": now_ns() - loaded,
-        "warmup": calls,
+        "warmup": [asdict(call) for call in calls],
     }
     _send(channel, packets.pack(packets.READY, 0, document))
     return engine
@@ -97,20 +100,20 @@ def _open(spec: WorkerSpec) -> tuple[Engine, list[warmup.Planned]]:
 def _planned(engine: Engine, spec: WorkerSpec, packed: list[warmup.Planned]) -> Iterator[warmup.Planned]:
     yield from packed
     found = bool(packed)
-    for path in (Path(spec.path) / warmup.SERVING_FILE, Path(spec.recorded) if spec.recorded else None):
-        if path is not None and path.is_file():
+    for source, path in (("serving file", f"{spec.path}/{warmup.SERVING_FILE}"), ("recorded", spec.recorded)):
+        if path and Path(path).is_file():
             found = True
-            yield from _from_file(path, engine.notes)
+            yield from _from_file(Path(path), source, engine.notes)
     if spec.synthesize and (not found or spec.largest_batch > 1):
         yield from warmup.synthesized(engine.signatures, spec.largest_batch)
 
 
-def _from_file(path: Path, notes: list[str]) -> Iterator[warmup.Planned]:
+def _from_file(path: Path, source: str, notes: list[str]) -> Iterator[warmup.Planned]:
     """Read a warm-up file as far as it goes: a damaged one is noted, and does not keep the model from serving."""
     from google.protobuf.message import DecodeError
 
     try:
-        yield from warmup.from_serving_file(path, Limits())
+        yield from warmup.from_serving_file(path, Limits(), source)
     except (GlowplugError, DecodeError, OSError) as error:
         notes.append(f"the warm-up file {path.name} could not be read to its end: {error}")
 

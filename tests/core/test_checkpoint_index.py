@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glowplug.probe.checkpoint_index import StoredEntry, measure_duplicates, read_index
+from glowplug.core.checkpoint_index import StoredEntry, measure_duplicates, read_index
 
 MAGIC = 0xDB4775248B80FB57
 

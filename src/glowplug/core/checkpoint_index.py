@@ -18,6 +18,10 @@ _MAGIC = 0xDB4775248B80FB57
 _MAXIMUM_BYTES = 256 << 20
 
 
+class CutOffError(ValueError):
+    """The end of the table is not there."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
     """One tensor of a checkpoint: its key, and enough of its value to tell whether two are the same."""
@@ -27,6 +31,8 @@ class StoredEntry:
     shape: bytes
     size: int
     crc32c: int
+    shard: int = 0
+    offset: int = 0
 
     @property
     def top(self) -> str:
@@ -37,11 +43,13 @@ class StoredEntry:
 def read_index(path: Path) -> list[StoredEntry]:
     """Return the entries of an index file."""
     data = path.read_bytes()
-    if len(data) < _FOOTER_BYTES or len(data) > _MAXIMUM_BYTES:
+    if len(data) > _MAXIMUM_BYTES:
         raise ValueError(f"{len(data)} bytes are no checkpoint index")
+    if len(data) < _FOOTER_BYTES:
+        raise CutOffError(f"{len(data)} bytes are no checkpoint index")
     footer = data[-_FOOTER_BYTES:]
     if int.from_bytes(footer[-8:], "little") != _MAGIC:
-        raise ValueError("no table magic")
+        raise CutOffError("no table magic")
     _, position = read_varint(footer, 0, len(footer))
     _, position = read_varint(footer, position, len(footer))
     offset, position = read_varint(footer, position, len(footer))
@@ -117,4 +125,20 @@ def _entry(key: str, value: bytes) -> StoredEntry:
         return found if isinstance(found, int) else 0
 
     shape = fields.get(2, b"")
-    return StoredEntry(key, integer(1), shape if isinstance(shape, bytes) else b"", integer(5), integer(6))
+    return StoredEntry(
+        key,
+        integer(1),
+        shape if isinstance(shape, bytes) else b"",
+        size=integer(5),
+        crc32c=integer(6),
+        shard=integer(3),
+        offset=integer(4),
+    )
+
+
+def shard_sizes(entries: list[StoredEntry]) -> dict[int, int]:
+    """Return how many bytes each data file must have at least, by its number."""
+    sizes: dict[int, int] = {}
+    for entry in entries:
+        sizes[entry.shard] = max(sizes.get(entry.shard, 0), entry.offset + entry.size)
+    return sizes

@@ -1,0 +1,218 @@
+"""Takes one version through its life: loads it, replaces it by its bundle or by what its files have become, unloads it.
+
+A version is routed to only once every worker is warm, and leaves when its last request is answered. One that cannot be
+loaded ends with the reason. All of it runs in the front end's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from glowplug.core.errors import GlowplugError, ModelError
+from glowplug.serve.log import Log
+from glowplug.serve.workers.group import Group, GroupSettings, Observer, Spawner
+from glowplug.serve.workers.spec import WorkerSpec
+
+from .memory import check_memory
+from .packing import Packer
+from .sources import Source, identify
+from .versions import State, Version
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSettings:
+    """`template` is the worker specification that every version starts from; the rest says when a load is repeated."""
+
+    group: GroupSettings
+    template: WorkerSpec
+    recorded: Path | None = None
+    retries: int = 5
+    retry_seconds: float = 60.0
+
+
+class VersionLoader:
+    """Loads and unloads versions; `changed` is called whenever one has changed its state."""
+
+    def __init__(
+        self,
+        settings: LoadSettings,
+        spawner: Spawner,
+        observe: Callable[[Version], Observer],
+        packer: Packer | None,
+        log: Log,
+        changed: Callable[[], None],
+    ) -> None:
+        self._settings, self._spawner, self._observe = settings, spawner, observe
+        self._packer, self._log, self._changed = packer, log, changed
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._one_at_a_time = asyncio.Lock()  # so that loading costs at most one group's worth
+
+    def load(self, version: Version, *, background: bool) -> None:
+        """Begin to load a version. `background`: others are being served meanwhile."""
+        version.waiting_for = ""
+        version.task = self._spawn(self._load(version, background=background))
+
+    def reload(self, version: Version, source: Source) -> None:
+        """Begin to replace what a version answers with by what its files are now."""
+        version.task = self._spawn(self._reload(version, source))
+
+    def unload(self, version: Version) -> None:
+        """Begin to unload a version, whatever it is doing."""
+        if version.state in (State.UNLOADING, State.END):
+            return
+        version.state = State.UNLOADING
+        self._log.event("unloading", model=version.model, version=version.number)
+        self._spawn(self._unload(version))
+
+    def may_retry(self, version: Version) -> bool:
+        """Say whether a load that failed is to be tried again now, with the same files."""
+        return version.attempts <= self._settings.retries and time.monotonic() >= version.retry_at
+
+    async def stop(self) -> None:
+        """Give up what is under way."""
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _load(self, version: Version, *, background: bool) -> None:
+        async with self._one_at_a_time:
+            version.state = State.LOADING
+            self._log.event("loading", model=version.model, version=version.number)
+            known = self._packer.cached(version.source) if self._packer is not None else None
+            version.packed = known is not None
+            try:
+                version.group, version.engine = await self._start_group(
+                    version, version.source, known, background=background
+                )
+            except (GlowplugError, OSError) as error:
+                self._load_failed(version, error)
+                return
+        version.state, version.ready_after_s = State.AVAILABLE, time.monotonic() - version.began
+        self._log.event("available", model=version.model, version=version.number, **version.describe())
+        self._changed()
+        await self._swap_for_packed(version)
+
+    def _load_failed(self, version: Version, error: Exception) -> None:
+        version.code = "NOT_FOUND" if isinstance(error, OSError) else "INTERNAL"
+        version.state, version.error = State.END, _public(str(error), version.source.path)
+        version.attempts += 1
+        version.retry_at = time.monotonic() + self._settings.retry_seconds
+        event = {"model": version.model, "version": version.number, "error": version.error}
+        self._log.event("load_failed", attempt=version.attempts, **event)
+        if version.attempts > self._settings.retries:
+            self._log.event("given_up", attempts=version.attempts, **event)
+        else:
+            asyncio.get_running_loop().call_later(self._settings.retry_seconds, self._changed)
+
+    async def _reload(self, version: Version, source: Source) -> None:
+        known = self._packer.cached(source) if self._packer is not None else None
+        try:
+            async with self._one_at_a_time:
+                group, engine = await self._start_group(version, source, known, background=True)
+        except (GlowplugError, OSError) as error:
+            version.refused_stamp = source.stamp
+            self._log.event(
+                "reload_failed",
+                model=version.model,
+                version=version.number,
+                error=_public(str(error), source.path),
+            )
+            return
+        old, version.group, version.engine = version.group, group, engine
+        version.source, version.packed = source, known is not None
+        self._log.event("reloaded", model=version.model, version=version.number, engine=engine)
+        self._let_go(old)
+        await self._swap_for_packed(version)
+
+    async def _swap_for_packed(self, version: Version) -> None:
+        """Pack a plain SavedModel at low priority, then route to the bundle. Failing that, all stays as it is."""
+        source = version.source
+        if source.kind != "saved_model" or self._packer is None or version.packed:
+            return
+        try:
+            bundle = await self._packer.pack(source)
+            async with self._one_at_a_time:
+                if version.state is not State.AVAILABLE:
+                    return
+                group, engine = await self._start_group(version, source, bundle, background=True)
+        except (GlowplugError, OSError) as error:
+            self._log.event(
+                "not_packed", model=version.model, version=version.number, error=_public(str(error), source.path)
+            )
+            return
+        old, version.group, version.engine, version.packed = version.group, group, engine, True
+        self._log.event("packed", model=version.model, version=version.number, engine=engine)
+        self._let_go(old)
+
+    def _let_go(self, group: Group | None) -> None:
+        """Drain workers that nothing is routed to any more, whatever becomes of the version meanwhile."""
+        if group is not None:
+            self._spawn(group.drain())
+
+    async def _start_group(
+        self, version: Version, source: Source, bundle: Source | None, *, background: bool
+    ) -> tuple[Group, str]:
+        """Start the workers of a source, from its bundle where there is one, and wait until all are warm."""
+        served = bundle or source
+        settings = self._settings.group
+        if served.kind == "saved_model" and self._packer is not None:
+            settings = replace(settings, instances=1)  # its weights are not shared; more come with the bundle
+        check_memory(served, settings.instances)
+        recorded = self._settings.recorded
+        spec = replace(
+            self._settings.template,
+            path=str(served.path),
+            kind=served.kind,
+            background=background,
+            recorded="" if recorded is None else str(recorded / f"{version.model}.requests"),
+        )
+        group = Group(spec, settings, self._spawner, self._observe(version))
+        version.loading = group
+        try:
+            await group.start()
+        finally:
+            version.loading = None
+        if identify(source.path) != source:  # what was loaded may be of two versions
+            group.close()
+            raise ModelError("the version changed while it was loaded", seen=source.path.name)
+        return group, "savedmodel" if served.kind == "saved_model" else _engine_of(served.path)
+
+    async def _unload(self, version: Version) -> None:
+        if version.task is not None and not version.task.done():
+            version.task.cancel()
+            await asyncio.wait([version.task])
+        if version.group is not None:
+            await version.group.drain()
+        version.state, version.group = State.END, None
+        self._log.event("unloaded", model=version.model, version=version.number)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.event("defect", error=f"{type(error).__name__}: {error}")
+        with contextlib.suppress(RuntimeError):  # the loop is closing
+            self._changed()
+
+
+def _public(text: str, path: Path) -> str:
+    """Return a message without the path that the operator gave: clients see it in the status."""
+    return text.replace(str(path.resolve()), path.name).replace(str(path), path.name)
+
+
+def _engine_of(path: Path) -> str:
+    from glowplug.bundle.reader import read_manifest
+
+    return read_manifest(path).engine
