@@ -6,6 +6,7 @@ import pytest
 from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Port, Signature, TensorSpec
 from glowplug.serve import recording
+from glowplug.serve.log import Log
 from glowplug.serve.models.sources import Source
 from glowplug.serve.models.versions import Version
 from glowplug.serve.recording import Recorder
@@ -38,7 +39,7 @@ def version(tmp_path):
 
 
 def test_recorded_requests_are_read_back(tmp_path, version):
-    recorder = Recorder(tmp_path / "recorded")
+    recorder = Recorder(tmp_path / "recorded", Log(as_json=True, access=False))
     for rows in (1, 2, 2, 3):
         recorder.offer(version, "serving_default", {"x": np.full((rows, 2), rows, np.float32)})
     planned = list(warmup.from_serving_file(tmp_path / "recorded" / "m.requests", Limits()))
@@ -52,7 +53,7 @@ def test_recorded_requests_are_read_back(tmp_path, version):
 
 
 def test_recording_is_bounded(tmp_path, version):
-    recorder = Recorder(tmp_path)
+    recorder = Recorder(tmp_path, Log(as_json=True, access=False))
     for rows in range(2 * recording.MAX_REQUESTS):
         recorder.offer(version, "serving_default", {"x": np.zeros((rows, 2), np.float32)})
     assert len(list(warmup.from_serving_file(tmp_path / "m.requests", Limits()))) == recording.MAX_REQUESTS

@@ -65,7 +65,7 @@ async def _main(channel: socket.socket, settings: Settings) -> None:
     metrics = Metrics(catalog)
     packer = Packer(settings.pack_cache, processes.run) if settings.pack_cache is not None else None
     manager = Manager(catalog, _manager_settings(settings), processes, metrics.observer, packer, log)
-    recorder = Recorder(settings.record_warmup) if settings.record_warmup else None
+    recorder = Recorder(settings.record_warmup, log) if settings.record_warmup else None
     service = Service(catalog, metrics, recorder, manager.wait_for_change)
     draining = stop.is_set
 

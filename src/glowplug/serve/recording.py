@@ -9,6 +9,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
+from .log import Log
 from .models.versions import Version
 from .wire.array_types import dtype_name
 from .wire.calls import Arrays
@@ -22,9 +23,10 @@ MAX_BYTES = 1 << 24
 class Recorder:
     """Writes the first requests of each shape, up to a bound for each model."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, log: Log) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder = folder
+        self._folder, self._log = folder, log
+        self._broken = False
         self._seen: dict[str, set[object]] = {}
         self._bytes: dict[str, int] = {}
 
@@ -32,7 +34,7 @@ class Recorder:
         """Keep a request if it is of a new kind and there is room."""
         seen = self._seen.setdefault(version.model, set())
         key = (version.number, signature, tuple((name, array.shape) for name, array in sorted(inputs.items())))
-        if key in seen or len(seen) >= MAX_REQUESTS:
+        if self._broken or key in seen or len(seen) >= MAX_REQUESTS:
             return
         seen.add(key)
         record = self._record(version, signature, inputs)
@@ -41,8 +43,12 @@ class Recorder:
             return
         first = version.model not in self._bytes
         self._bytes[version.model] = size
-        with (self._folder / f"{version.model}.requests").open("wb" if first else "ab") as stream:
-            _write_record(stream, record)
+        try:
+            with (self._folder / f"{version.model}.requests").open("wb" if first else "ab") as stream:
+                _write_record(stream, record)
+        except OSError as error:  # the request that was to be recorded is answered all the same
+            self._broken = True
+            self._log.event("not_recorded", error=error.strerror)
 
     @staticmethod
     def _record(version: Version, signature: str, inputs: Arrays) -> bytes:
@@ -62,22 +68,7 @@ def _write_record(stream: BinaryIO, record: bytes) -> None:
 
 def _masked(data: bytes) -> int:
     """Return TensorFlow's checksum of a record: CRC-32C, rotated and shifted."""
-    crc = 0xFFFFFFFF
-    table = _table()
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
-    crc ^= 0xFFFFFFFF
+    import google_crc32c
+
+    crc = int(google_crc32c.value(data))
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-_crc_table: list[int] = []
-
-
-def _table() -> list[int]:
-    if not _crc_table:
-        for start in range(256):
-            value = start
-            for _ in range(8):
-                value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-            _crc_table.append(value)
-    return _crc_table

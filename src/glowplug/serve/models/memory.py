@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from glowplug.core.clock import human_bytes
@@ -29,12 +30,39 @@ def check_memory(source: Source, instances: int) -> None:
         )
 
 
-def available_bytes() -> int | None:
-    """Return what the kernel says can still be used, or `None` where it does not say."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
+def available_bytes(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return what can still be used of the machine's memory and of the container's; `None` where nobody says."""
+    found = [_of_machine(meminfo)]
+    for (limit, used), folder, cache in (
+        (("memory.max", "memory.current"), cgroup, "inactive_file"),
+        (("memory.limit_in_bytes", "memory.usage_in_bytes"), cgroup / "memory", "total_inactive_file"),
+    ):
+        found.append(_of_group(folder / limit, folder / used, folder / "memory.stat", cache))
+    return min((one for one in found if one is not None), default=None)
+
+
+def _of_machine(meminfo: Path) -> int | None:
+    for name, value in _pairs(meminfo):
+        if name == "MemAvailable:":
+            return value * 1024
     return None
+
+
+def _of_group(limit: Path, used: Path, stat: Path, cache: str) -> int | None:
+    """Return a control group's limit less what it uses; pages of files that nobody needs now count as free."""
+    try:
+        whole, taken = int(limit.read_text()), int(used.read_text())
+    except (OSError, ValueError):  # there is no such group, or it has no limit
+        return None
+    return max(0, whole - taken + dict(_pairs(stat)).get(cache, 0))
+
+
+def _pairs(path: Path) -> Iterator[tuple[str, int]]:
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        name, value, *_ = [*line.split(), "", ""]
+        if value.isdigit():
+            yield name, int(value)

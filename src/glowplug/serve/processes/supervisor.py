@@ -6,6 +6,7 @@ every child is bound to die with it.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -31,6 +32,7 @@ FrontEnd = Callable[[socket.socket], int]
 _PR_SET_PDEATHSIG = 1
 _MAX_CRASHES, _CRASH_WINDOW_S = 5, 60.0
 _KILL_AFTER_S = 5.0
+_NOT_STARTED = 71  # EX_OSERR
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,9 @@ class Supervisor:
                 os.kill(document["pid"], signal.SIGKILL)
             elif document["op"] == "run":
                 self._run_command(document)
+        except OSError as error:  # no process, no memory or no room on the disk: whoever asked waits and tries again
+            _say(f"a process could not be started: {error}")
+            self._tell({"event": "exited", "number": document["number"], "pid": 0, "code": _NOT_STARTED})
         finally:
             if descriptor is not None:
                 os.close(descriptor)
@@ -202,9 +207,9 @@ class Supervisor:
         now = time.monotonic()
         self._crashes = [then for then in self._crashes if now - then < _CRASH_WINDOW_S] + [now]
         if len(self._crashes) >= _MAX_CRASHES:
-            print("glowplug serve: the front end keeps crashing; giving up", file=sys.stderr)
+            _say("the front end keeps crashing; giving up")
             return 5
-        print(f"glowplug serve: the front end ended with {code}; starting it again", file=sys.stderr)
+        _say(f"the front end ended with {code}; starting it again")
         self._start_front_end()
         return None
 
@@ -284,6 +289,12 @@ def _is_gone(pid: int, *, wait: bool = False) -> bool:
         return True
 
 
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(f"glowplug serve: {text}", file=sys.stderr, flush=True)
+
+
 def _flush() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # nobody reads any more, or the disk is full
+            stream.flush()

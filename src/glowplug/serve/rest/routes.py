@@ -27,7 +27,7 @@ from .http import Request, Response
 _CHOICE = r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
 _CALL = re.compile(rf"(?i:/v1/models/(?P<name>[^/:]+){_CHOICE}):(?P<method>predict|classify|regress)")
 _LOOK = re.compile(rf"(?i:/v1/models(?:/(?P<name>[^/:]+))?{_CHOICE})(?P<metadata>/metadata)?")
-_MAX_VERSION = (1 << 63) - 1
+_MAX_VERSION, _MAX_DIGITS = (1 << 63) - 1, 19
 
 Pages = dict[str, Callable[[], tuple[int, bytes, str]]]
 
@@ -118,7 +118,7 @@ class Routes:
 
 def _target(found: re.Match[str], name: str) -> ModelReference:
     version = found["version"]
-    if version is not None and int(version) > _MAX_VERSION:
+    if version is not None and (len(version) > _MAX_DIGITS or int(version) > _MAX_VERSION):
         raise RequestError(f"Failed to convert version: {version[:40]} to numeric.")
     return ModelReference(name, None if version is None else int(version), found["label"] and unquote(found["label"]))
 
