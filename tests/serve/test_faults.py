@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import signal
@@ -97,6 +98,8 @@ def test_a_version_that_is_unloaded_while_it_starts_leaves_no_worker(half_plus_t
         starting[0].suspend()  # it will not be ready before it is unloaded
         replace_file(file, config_of(second=(half_plus_two, "")))
         server.wait_event("unloaded", model="first")
+        with contextlib.suppress(psutil.NoSuchProcess):
+            starting[0].resume()  # where it was too late to stop it, or nobody has ended it
         server.wait_event("available", model="second")
         assert not psutil.wait_procs(starting, timeout=20)[1]
         assert len(server.workers()) == 1

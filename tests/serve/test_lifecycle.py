@@ -223,7 +223,7 @@ def test_recorded_requests_warm_the_next_start(half_plus_two, tmp_path):
         server.post("/v1/models/half:predict", {"instances": [[1.0], [2.0], [3.0]]})
     with Server(*arguments) as server:
         calls = server.get("/v1/glowplug/status")[1]["models"]["half"]["1"]["warmup"]
-        assert {"source": "serving file", "rows": 3, "runs": 2, "error": ""}.items() <= calls[-1].items()
+        assert {"source": "recorded", "rows": 3, "runs": 2, "error": ""}.items() <= calls[-1].items()
     (tmp_path / "recorded" / "half.requests").write_bytes(b"damaged")
     with Server(*arguments) as server:
         notes = server.get("/v1/glowplug/status")[1]["models"]["half"]["1"]["notes"]
