@@ -33,6 +33,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also keep the values of variables that packing folds, for train.load_weights (a larger bundle)",
     )
+    parser.add_argument(
+        "--tags",
+        metavar="TAG,...",
+        help="which graph of a SavedModel to pack, '' for the one without tags (default: serve, or the only one)",
+    )
+    parser.add_argument(
+        "--unsafe-lambda",
+        action="store_true",
+        help="load Lambda layers of a Keras file, which run Python code that the file brings: only if you trust it",
+    )
     add_op_library(parser)
     parser.add_argument("--force", action="store_true", help="replace BUNDLE if it exists")
 
@@ -53,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
             warmup=args.warmup,
             op_libraries=args.op_library,
             keep_variables=args.keep_variables,
+            tags=None if args.tags is None else [tag for tag in args.tags.split(",") if tag],
+            unsafe_lambda=args.unsafe_lambda,
             force=args.force,
             progress=stages,
         )

@@ -155,7 +155,12 @@ def _order(document: dict[str, Any]) -> Order:
     located = document["located"] and Located(
         **{**document["located"], "directory": Path(document["located"]["directory"])}
     )
-    changed = {"directory": Path(document["directory"]), "op_libraries": tuple(document["op_libraries"])}
+    changed: dict[str, Any] = {
+        "directory": Path(document["directory"]),
+        "op_libraries": tuple(document["op_libraries"]),
+    }
+    if document["tags"] is not None:
+        changed["tags"] = tuple(document["tags"])
     return Order(**{**document, **paths, **changed, "located": located})
 
 

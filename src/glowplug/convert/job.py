@@ -31,7 +31,8 @@ from glowplug.core.notices import held_back
 from glowplug.loader.engine import Options
 from glowplug.runtime.library import ERROR, set_log_level
 
-from .sources import Located, locate
+from .sources import SAVED_MODEL, Located, locate
+from .tags import chosen_tags, retagged
 
 if TYPE_CHECKING:
     from .equivalence import Recording
@@ -55,6 +56,8 @@ class Order:
     warmup: Path | None = None
     op_libraries: tuple[str, ...] = ()
     keep_variables: bool = False
+    tags: tuple[str, ...] | None = None
+    unsafe_lambda: bool = False
 
 
 def import_tensorflow() -> None:
@@ -88,7 +91,11 @@ class Job:
             self._source = self._order.located
         else:
             self._enter("read the model")
-            self._source = locate(self._order.model, self._scratch)
+            self._source = locate(self._order.model, self._scratch, unsafe_lambda=self._order.unsafe_lambda)
+        if self._source.kind == SAVED_MODEL:
+            tags = chosen_tags(self._source.directory, self._order.tags)
+            directory = retagged(self._source.directory, tags, self._scratch / "chosen")
+            self._source = replace(self._source, directory=directory)
         manifest, reason = self._choose()
         self._enter("finish")
         for entry in self._attempt.iterdir():
@@ -110,7 +117,7 @@ class Job:
         except _NOT_NATIVE as error:
             if self._order.engine == "native":
                 raise
-            return self._savedmodel(), str(error)
+            return self._savedmodel(), " ".join(str(error).split())
 
     def _native(self, *, fuse: bool) -> Manifest:
         from .native import convert

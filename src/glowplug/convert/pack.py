@@ -42,6 +42,8 @@ def pack(
     signatures: Mapping[str, Any] | None = None,
     op_libraries: Sequence[str] = (),
     keep_variables: bool = False,
+    tags: str | Sequence[str] | None = None,
+    unsafe_lambda: bool = False,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Packed:
@@ -49,7 +51,8 @@ def pack(
 
     `warmup` is an `.npz`, `.json` or `tf_serving_warmup_requests` file; `signatures` are those of a `tf.Module`;
     `op_libraries` names installed packages of custom operations. With `keep_variables` the bundle also has the values
-    of variables that packing folds into others, so that `train.load_weights` finds them all.
+    of variables that packing folds into others, so that `train.load_weights` finds them all. `tags` choose among the
+    graphs of a SavedModel. `unsafe_lambda` lets the Python code of a Keras file's Lambda layers run.
     Nothing is left at `output` when packing fails.
     """
     if engine not in CHOICES:
@@ -67,6 +70,8 @@ def pack(
             warmup=Path(warmup).absolute() if warmup else None,
             op_libraries=tuple(op_libraries),
             keep_variables=keep_variables,
+            tags=(tags,) if isinstance(tags, str) else tags if tags is None else tuple(tags),
+            unsafe_lambda=unsafe_lambda,
         )
         try:
             reason = _run(order, model, signatures, children, stages)
@@ -88,7 +93,7 @@ def _run(
         stages.enter("read the model")
         scratch = order.directory / SCRATCH
         scratch.mkdir()
-        order = replace(order, located=locate(model, scratch, signatures))
+        order = replace(order, located=locate(model, scratch, signatures, unsafe_lambda=order.unsafe_lambda))
     try:
         return child.run(order, stages.enter)
     except Crash as crash:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from glowplug.core.errors import GlowplugError, NotAModelError, StorageError, UsageError
-from glowplug.loader.savedmodel import is_saved_model
+from glowplug.loader.savedmodel import FILES, is_saved_model
 
-_KERAS_FILES = (".keras", ".h5", ".hdf5")
+from .keras_files import SUFFIXES, export_keras, first_line, is_keras_model, load_keras
+
+SAVED_MODEL = "SavedModel"  # the kind of a source that is one already
 _FIRST_TAGS = (b"\x08", b"\x12")  # SavedModel's fields: the version of its schema, its graphs
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _HDF5_OFFSETS = (0, *(512 << power for power in range(8)))  # a block of the user's may stand before it
@@ -26,15 +28,17 @@ class Located:
     name: str
 
 
-def locate(model: Any, scratch: Path, signatures: Mapping[str, Any] | None = None) -> Located:
+def locate(
+    model: Any, scratch: Path, signatures: Mapping[str, Any] | None = None, *, unsafe_lambda: bool = False
+) -> Located:
     """Return a SavedModel for `model`, exporting into `scratch` where it is none yet."""
     if isinstance(model, str | Path):
-        return _from_path(Path(model), scratch)
+        return _from_path(Path(model), scratch, unsafe_lambda=unsafe_lambda)
     import tensorflow as tf
 
     target = scratch / "saved_model"
-    if _is_keras_model(model):
-        _export_keras(model, target)
+    if is_keras_model(model):
+        export_keras(model, target)
         return Located(target, "Keras model", model.name)
     if isinstance(model, tf.Module):
         _save_module(model, target, signatures)
@@ -48,13 +52,15 @@ def locate(model: Any, scratch: Path, signatures: Mapping[str, Any] | None = Non
 
 def is_keras_file(path: Path) -> bool:
     """Say whether a path names a file of Keras."""
-    return path.suffix in _KERAS_FILES and path.is_file()
+    return path.suffix in SUFFIXES and path.is_file()
 
 
 def check_path(path: Path) -> None:
     """Refuse what cannot be a model by its first bytes, without TensorFlow, whose import takes seconds."""
     remedy = "give a SavedModel directory, a .keras file or an .h5 file"
     if not path.exists():
+        if path.with_name(f"{path.name}.index").is_file():
+            raise _checkpoint(path)
         raise UsageError("there is no such model", seen=path)
     if path.is_dir() and is_saved_model(path):
         graph = path / "saved_model.pb"
@@ -63,11 +69,41 @@ def check_path(path: Path) -> None:
     elif path.is_file() and path.suffix == ".keras":
         if not zipfile.is_zipfile(path):
             raise NotAModelError("not a model: a .keras file is a zip archive", seen=path, remedy=remedy)
-    elif path.is_file() and path.suffix in _KERAS_FILES:
+    elif path.is_file() and path.suffix in SUFFIXES:
         if not any(_head(path, offset, len(_HDF5)) == _HDF5 for offset in _HDF5_OFFSETS):
             raise NotAModelError("not a model: this is no HDF5 file", seen=path, remedy=remedy)
     else:
-        raise NotAModelError("not a model", seen=path, remedy=remedy)
+        raise _no_model(path, remedy)
+
+
+def _no_model(path: Path, remedy: str) -> NotAModelError:
+    """Return what to say about something that people take for a model."""
+    if path.is_file():
+        if path.name in FILES:
+            return NotAModelError("a SavedModel is a folder", seen=path, remedy=f"give {path.parent}")
+        return (
+            _checkpoint(path)
+            if path.suffix in (".ckpt", ".index")
+            else NotAModelError("not a model", seen=path, remedy=remedy)
+        )
+    versions = sorted((one for one in path.iterdir() if one.name.isdecimal() and is_saved_model(one)), key=_number)
+    if versions:
+        return NotAModelError("this is a folder of versions", seen=path, remedy=f"give one of them: {versions[-1]}")
+    if (path / "checkpoint").is_file() or any(path.glob("*.index")):
+        return _checkpoint(path)
+    return NotAModelError("not a model", seen=path, remedy=remedy)
+
+
+def _number(version: Path) -> int:
+    return int(version.name)
+
+
+def _checkpoint(path: Path) -> NotAModelError:
+    return NotAModelError(
+        "this is a checkpoint, which has weights and no graph",
+        seen=path,
+        remedy="build the model in Python, load the checkpoint into it, and pass it to glowplug.pack",
+    )
 
 
 def _head(path: Path, offset: int, size: int) -> bytes:
@@ -79,37 +115,13 @@ def _head(path: Path, offset: int, size: int) -> bytes:
         raise StorageError("this file cannot be read", seen=f"{path} ({error.strerror})") from error
 
 
-def _from_path(path: Path, scratch: Path) -> Located:
+def _from_path(path: Path, scratch: Path, *, unsafe_lambda: bool) -> Located:
     check_path(path)
     if path.is_dir():
-        return Located(path.resolve(), "SavedModel", path.name)
+        return Located(path.resolve(), SAVED_MODEL, path.name)
     target = scratch / "saved_model"
-    _export_keras(_load_keras(path), target)
+    export_keras(load_keras(path, unsafe_lambda=unsafe_lambda), target)
     return Located(target, f"Keras {path.suffix} file", path.name)
-
-
-def _load_keras(path: Path) -> Any:
-    import keras
-
-    try:
-        return keras.models.load_model(path, compile=False)
-    except Exception as error:  # Keras raises errors of every kind for a file that is no model
-        raise NotAModelError(
-            "Keras cannot load this file",
-            seen=f"{path} ({_first_line(error)})",
-            remedy="for custom classes, load the model in Python and pass the object to glowplug.pack",
-        ) from error
-
-
-def _export_keras(model: Any, target: Path) -> None:
-    try:
-        model.export(str(target), verbose=False)
-    except Exception as error:  # as above
-        raise NotAModelError(
-            "Keras cannot export this model",
-            seen=f"{model.name} ({_first_line(error)})",
-            remedy="build it first: call it once on an input",
-        ) from error
 
 
 def _save_module(module: Any, target: Path, signatures: Mapping[str, Any] | None) -> None:
@@ -127,7 +139,7 @@ def _save_module(module: Any, target: Path, signatures: Mapping[str, Any] | None
     except GlowplugError:
         raise
     except Exception as error:  # TensorFlow raises errors of every kind for what it cannot save
-        raise NotAModelError("TensorFlow cannot save this module", seen=_first_line(error)) from error
+        raise NotAModelError("TensorFlow cannot save this module", seen=first_line(error)) from error
 
 
 def _module_signatures(module: Any) -> dict[str, Any]:
@@ -141,12 +153,3 @@ def _module_signatures(module: Any) -> dict[str, Any]:
         default = "__call__" if "__call__" in found else next(iter(found))
         found["serving_default"] = found.pop(default)
     return found
-
-
-def _is_keras_model(model: Any) -> bool:
-    return hasattr(model, "export") and hasattr(model, "count_params")
-
-
-def _first_line(error: BaseException) -> str:
-    lines = (str(error) or type(error).__name__).strip().splitlines()
-    return lines[0][:300] if lines else type(error).__name__
