@@ -5,10 +5,10 @@ Names are looked up when they are first used: importing this package loads nothi
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost every start 5 ms
 if TYPE_CHECKING:
+    from typing import Any
+
     from .convert.pack import pack
     from .core.errors import GlowplugError
     from .launch.spawning import spawn
@@ -36,6 +36,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'glowplug' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(home, __name__), "VERSION" if name == "__version__" else name)
     globals()[name] = value
     return value

@@ -44,9 +44,10 @@ def faster(environment: dict[str, str]) -> Run:
     return run
 
 
-def _run(command, environment, *, variables=None, **options):
+def _run(command, environment, *, variables=None, without=(), **options):
+    kept = {name: value for name, value in environment.items() if name not in without}
     done = subprocess.run(
-        command, env={**environment, **(variables or {})}, capture_output=True, text=True, timeout=300, **options
+        command, env={**kept, **(variables or {})}, capture_output=True, text=True, timeout=300, **options
     )
     lines = done.stderr.splitlines(keepends=True)
     done.stderr = "".join(line for line in lines if not line.startswith(NOTICES))

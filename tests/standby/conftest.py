@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 CLIENT = """
 import sys
 from glowplug.core.target import target_from_words
-from glowplug.launch.start import Options
+from glowplug.launch.options import Options
 from glowplug.launch.warm import run_in_standby
 from glowplug.standby.client.foreground import leave
 

@@ -63,7 +63,8 @@ def _run_verb(arguments: list[str]) -> int | Callable[[], int]:
             parser.print_help()
             return 2
         outcome: int | Callable[[], int] = args.run(args)
-        sys.stdout.flush()  # here, so that a closed pipe is met below and not at interpreter exit
+        if sys.stdout is not None and not callable(outcome):
+            sys.stdout.flush()  # here, so that a closed pipe is met below and not at interpreter exit
         return outcome
     except GlowplugError as error:
         return _fail(error, str(error), error.exit_code)

@@ -16,7 +16,7 @@ from .options import add_program, program_words
 
 if TYPE_CHECKING:
     from glowplug.core.target import Target
-    from glowplug.launch.start import Options
+    from glowplug.launch.options import Options
 
 NAME = "run"
 HELP = "run a script, a module or a piece of code faster, with no edit to it"
@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-prefetch", action="store_true", help="read no files ahead (GLOWPLUG_PREFETCH=0)")
     parser.add_argument("--no-trace-cache", action="store_true", help="trace as Keras does (GLOWPLUG_TRACE_CACHE=0)")
     parser.add_argument(
+        "--no-children",
+        action="store_true",
+        help="leave the Python processes that the program starts alone (GLOWPLUG_CHILDREN=0)",
+    )
+    parser.add_argument(
         "--standby",
         action=argparse.BooleanOptionalAction,
         default=None,
@@ -48,13 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Callable[[], int]:
     """Prepare the program and return the function that becomes it, unless the standby runs it."""
     from glowplug.core.target import target_from_words
-    from glowplug.launch.start import Options, start
+    from glowplug.launch.options import Options
+    from glowplug.launch.start import start
 
     target = target_from_words(program_words(args))
     options = Options(
         imports=not args.no_imports and _wanted("GLOWPLUG_IMPORTS"),
         prefetch=not args.no_prefetch and _wanted("GLOWPLUG_PREFETCH"),
         trace_cache=not args.no_trace_cache and _wanted("GLOWPLUG_TRACE_CACHE"),
+        children=not args.no_children and _wanted("GLOWPLUG_CHILDREN"),
         explain="json" if args.explain and args.json else "text" if args.explain else "",
     )
 

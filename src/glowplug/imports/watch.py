@@ -8,21 +8,28 @@ gone again when it is called, so that the module ends up with the loader it woul
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 
-Before = Callable[[ModuleSpec], None]
-After = Callable[[ModuleType | None], None]
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the program's start 5 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+    Before = Callable[[ModuleSpec], None]
+    After = Callable[[ModuleType | None], None]
 
 
 class Watcher:
-    """Calls `before` with the spec that was found, and `after` with the module, or None where its body failed."""
+    """Calls `before` with the spec that was found, and `after` with the module, or None where its body failed.
 
-    def __init__(self) -> None:
-        self._before: dict[str, list[Before]] = {}
+    `prepare` is called once, right before one of `names` is imported for the first time: what it watches counts.
+    """
+
+    def __init__(self, prepare: Callable[[], None] | None = None, names: Sequence[str] = ()) -> None:
+        self._before: dict[str, list[Before]] = {name: [] for name in names}
         self._after: dict[str, list[After]] = {}
         self._asking: set[str] = set()
+        self._prepare = prepare
 
     def install(self) -> None:
         """Go to the front of the finders."""
@@ -51,30 +58,42 @@ class Watcher:
             spec: ModuleSpec | None = sys.modules["_frozen_importlib"]._find_spec(name, path, target)
         finally:
             self._asking.discard(name)
-        if spec is None or spec.loader is None:
-            return spec
-        _surround(spec, self._before.pop(name, []), self._after.pop(name, []))
+        if spec is not None and spec.loader is not None:
+            self._surround(spec)
         return spec
 
+    def _surround(self, spec: ModuleSpec) -> None:
+        """Have the loader call back around the module's body. Not here and now: a finder runs under the import lock."""
+        loader = spec.loader
+        assert loader is not None
+        run = loader.exec_module
 
-def _surround(spec: ModuleSpec, before: list[Before], after: list[After]) -> None:
-    """Have the loader call back around the module's body. Not here and now: a finder runs under the import lock."""
-    loader = spec.loader
-    assert loader is not None
-    run = loader.exec_module
+        def exec_module(module: ModuleType) -> None:
+            del loader.exec_module
+            self._get_ready()
+            before, after = self._before.pop(spec.name, []), self._after.pop(spec.name, [])
+            for call in before:
+                call(spec)
+            done = None
+            try:
+                run(module)
+                done = module
+            finally:
+                for call_after in after:
+                    call_after(done)
 
-    def exec_module(module: ModuleType) -> None:
-        del loader.exec_module
-        for call in before:
-            call(spec)
-        done = None
+        # In the name of importlib, which the interpreter leaves out of the tracebacks of failed imports.
+        exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+        loader.exec_module = exec_module  # type: ignore[method-assign]
+
+    def _get_ready(self) -> None:
+        prepare, self._prepare = self._prepare, None
+        if prepare is None:
+            return
         try:
-            run(module)
-            done = module
-        finally:
-            for call_after in after:
-                call_after(done)
-
-    # In the name of importlib, which the interpreter leaves out of the tracebacks of failed imports.
-    exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap>")
-    loader.exec_module = exec_module  # type: ignore[method-assign]
+            prepare()
+        except Exception as error:  # this is the program's import statement, which must not fail for our reasons
+            self._before.clear()
+            self._after.clear()
+            if sys.stderr is not None:
+                print(f"glowplug: run: {type(error).__name__}: {error}; it is imported as usual", file=sys.stderr)

@@ -6,15 +6,19 @@ from typing import Any
 
 from glowplug.core.target import Target
 
+from .entering import leave_to_children
+from .options import Options
 from .program import execute_and_report
-from .start import Options, prepare
+from .start import prepare
 
 
 def run_program(kind: str, name: str, arguments: list[str], options: dict[str, Any]) -> int:
     """Run the program with the parts of `glowplug run` that `options` names; return its exit code or minus a signal."""
     from glowplug.standby.child.withheld import is_withheld
 
-    prepare(Options(**options), warm=is_withheld("tensorflow"))
+    chosen = Options(**options)
+    leave_to_children(chosen)
+    prepare(chosen, warm=is_withheld("tensorflow"))
     return execute_and_report(Target(kind, name, tuple(arguments)))
 
 

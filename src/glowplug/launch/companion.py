@@ -5,9 +5,7 @@ from __future__ import annotations
 import runpy  # noqa: F401 - a program that is a module needs it
 from collections.abc import Sequence
 
-from glowplug.imports import watch  # noqa: F401 - as every program
-
-from . import child  # noqa: F401 - as every program
+from . import child, parts  # noqa: F401 - as every program
 
 
 def prepare(preload: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from glowplug.standby.client.foreground import Outcome, run
 if TYPE_CHECKING:
     from glowplug.core.target import Target
 
-    from .start import Options
+    from .options import Options
 
 PRELOAD = ("tensorflow", "keras")
 COMPANION = "glowplug.launch.companion:prepare"
@@ -34,7 +34,7 @@ def run_in_standby(
     """
     return run(
         "glowplug.launch.child:run_program",
-        [target.kind, target.name, list(target.arguments), options._asdict()],
+        [target.kind, target.name, list(target.arguments), options.values()],
         start=start,
         kind="python",
         preload=preload,

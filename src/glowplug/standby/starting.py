@@ -99,6 +99,7 @@ def _start(settings: dict[str, Any], place: paths.Place, turn: int | None, until
             stdin=told,
             stdout=log,
             stderr=log,
+            env=os.environ,  # as this process sees it: `glowplug run` leaves more to the children of its programs
             cwd="/",
             pass_fds=[report, place.descriptor, *([] if turn is None else [turn])],
             start_new_session=True,
