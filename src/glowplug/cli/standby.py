@@ -36,11 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; return the exit code."""
-    if args.action == "start":
-        return _start(args)
-    if args.action == "stop":
-        return _stop(args)
-    return _status(args)
+    code = {"start": _start, "stop": _stop, "status": _status}[args.action](args)
+    _tell_of_places_passed_over()
+    return code
 
 
 def _start(args: argparse.Namespace) -> int:
@@ -107,6 +105,18 @@ def _stop(args: argparse.Namespace) -> int:
     lines += [f"{others} of other environments go on: glowplug standby stop --all"] if others else []
     _print(args, {"stopped": stopped, "others": others}, "\n".join(lines) or "no standby runs")
     return 0
+
+
+def _tell_of_places_passed_over() -> None:
+    import sys
+
+    from glowplug.standby import paths
+
+    place = paths.open_place(create=False)
+    if place is not None:
+        if place.passed_over:
+            print(f"glowplug: standby: {place.passed_over}; {place.path} is", file=sys.stderr)
+        place.close()
 
 
 def _print(args: argparse.Namespace, document: dict[str, Any], text: str) -> None:

@@ -103,7 +103,7 @@ class Server:
                     return forked
             if self._listener is not None and not self._runs and not self._waiting and self._idle():
                 self.close_listener()
-            if self._listener is None and not self._runs:
+            if self._listener is None and not self._runs and not self._waiting:
                 return None
 
     def close_listener(self) -> None:
@@ -270,15 +270,13 @@ class Server:
             return
         self._looked = time.monotonic()
         for pid, run in self._runs.items():
-            held = is_stopped(run.client)
-            with contextlib.suppress(ProcessLookupError):
-                if held and not run.held and not run.stopped:
-                    run.held = True
-                    os.kill(pid, signal.SIGSTOP)
-                elif run.held and not held:
-                    run.held = False
-                    if run.stopped:
-                        os.kill(pid, signal.SIGCONT)
+            if is_stopped(run.client) and not run.stopped:
+                run.held = True
+                os.kill(pid, signal.SIGSTOP)  # it is not reaped yet, so this is still the process
+            elif run.held and not is_stopped(run.client):
+                run.held = False
+                if run.stopped:
+                    os.kill(pid, signal.SIGCONT)
 
     def _status(self) -> dict[str, Any]:
         now = time.monotonic()
