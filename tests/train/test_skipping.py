@@ -286,3 +286,33 @@ def test_a_layer_that_reads_its_weights_while_it_is_built_loads_as_in_keras(tmp_
     with train.enabled(tmp_path / "cache"):
         loaded = keras.models.load_model(tmp_path / "m.keras", custom_objects={"Reads": Reads})
     assert loaded.layers[0].total == 3.0
+
+
+@pytest.mark.parametrize("suffix", [".keras", ".h5"])
+@pytest.mark.parametrize("scope", ["strategy", "creator"])
+def test_load_model_where_others_make_the_variables_is_stock(scope, suffix, tmp_path):
+    import keras
+    import tensorflow as tf
+
+    from glowplug import train
+    from tests.train import models
+
+    path = str(tmp_path / f"model{suffix}")
+    models.small().save(path)
+
+    def loaded():
+        made = []
+
+        def creator(following, **options):
+            made.append(options["shape"])
+            return following(**options)
+
+        strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+        with strategy.scope() if scope == "strategy" else tf.variable_creator_scope(creator):
+            model = keras.models.load_model(path)
+        kinds = [type(variable.value).__name__ for variable in [*model.variables, *model.optimizer.variables]]
+        return kinds, made, [each.tolist() for each in model.get_weights()]
+
+    expected = loaded()
+    with train.enabled(tmp_path / "cache"):
+        assert loaded() == expected

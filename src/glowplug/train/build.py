@@ -79,7 +79,7 @@ def _prediction(model: Any, x: Any, *, unbuilt: bool) -> Any:
         shape = tuple(tensor.shape)
         if shape and shape[0] is None:
             shape = (batch, *shape[1:])
-        return backend.KerasTensor(shape, tensor.dtype, sparse=tensor.sparse)
+        return backend.KerasTensor(shape, tensor.dtype, sparse=tensor.sparse, name="prediction")
 
     return tree.map_structure(with_batch, functional._outputs_struct)
 
@@ -96,6 +96,7 @@ def _symbolic(data: Any) -> Any:
         if shape.rank is None:
             raise NoKeyError("the rank of its data is not known")
         sparse = isinstance(value, (tf.SparseTensor, tf.SparseTensorSpec))
-        return backend.KerasTensor(tuple(shape), backend.standardize_dtype(value.dtype), sparse=sparse)
+        # A name of its own: an automatic one would shift the numbers that stock Keras shows in its messages.
+        return backend.KerasTensor(tuple(shape), backend.standardize_dtype(value.dtype), sparse=sparse, name="data")
 
     return tree.map_structure(convert, data)

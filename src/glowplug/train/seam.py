@@ -86,12 +86,21 @@ class Patch:
 def make_function(caching: Caching, stock: Callable[..., Any], model: Any, step_function: Any) -> Any:
     """Return what `fit` and `evaluate` call with an iterator, and `train_on_batch` with a generator."""
     stock_function = stock(model, step_function)
-    role = _ROLES.get(getattr(step_function, "__name__", ""))
-    reason = why_stock(model) or ("" if role else "its step is not a method of the model")
-    if reason:
-        caching.notes.warn(f"the steps of {type(model).__name__} run as in stock Keras: {reason}")
-        return stock_function
-    assert role is not None
+    label = f"the steps of {type(model).__name__}"
+    try:
+        role = _ROLES.get(getattr(step_function, "__name__", ""))
+        reason = why_stock(model) or ("" if role else "its step is not a method of the model")
+        if not reason:
+            return _cached_steps(caching, stock_function, model, str(role))
+        caching.notes.warn(f"{label} run as in stock Keras: {reason}")
+    except Exception as error:  # nothing has run yet
+        caching.failed(label, error)
+    return stock_function
+
+
+def _cached_steps(caching: Caching, stock_function: Any, model: Any, role: str) -> Any:
+    import tensorflow as tf
+
     cells = dict(zip(stock_function.__code__.co_freevars, stock_function.__closure__, strict=True))
     on_iterator = cells["multi_step_on_iterator"].cell_contents
     on_data = cells["one_step_on_data"].cell_contents.__wrapped__
@@ -100,29 +109,35 @@ def make_function(caching: Caching, stock: Callable[..., Any], model: Any, step_
     cached_data = model._autoconvert_optionals(inner)
 
     def function(iterator: Any) -> Any:
-        import tensorflow as tf
-
-        if not caching.active or model.steps_per_execution != 1 or model.run_eagerly:
+        if not caching.active or model.run_eagerly or isinstance(iterator, tf.distribute.DistributedIterator):
             return stock_function(iterator)
         if isinstance(iterator, tf.data.Iterator):
-            return cached_iterator(iterator).get_value()
-        if isinstance(iterator, tf.distribute.DistributedIterator):
-            return stock_function(iterator)
-        return cached_data(next(iterator))
+            outputs = cached_iterator(iterator)
+            if model.steps_per_execution != 1 and not outputs.has_value():
+                raise StopIteration
+            return outputs.get_value()
+        for _, data in zip(range(model.steps_per_execution), iterator, strict=False):
+            outputs = cached_data(data)
+        return outputs
 
     return function
 
 
 def make_predict(caching: Caching, stock: Callable[..., Any], model: Any, force: bool) -> Any:
-    """Set what `predict` and `predict_on_batch` call with a list of one batch."""
+    """Set what `predict` and `predict_on_batch` call with a list of batches."""
     if model.predict_function is not None and not force:
         return model.predict_function
     result = stock(model, force)
-    reason = why_stock(model)
-    if reason:
-        caching.notes.warn(f"{type(model).__name__}.predict runs as in stock Keras: {reason}")
-        return result
-    model.predict_function = CachedFunction(model.predict_function, ModelStep(model, "predict", "on data"), caching)
+    label = f"{type(model).__name__}.predict"
+    try:
+        reason = why_stock(model)
+        if reason:
+            caching.notes.warn(f"{label} runs as in stock Keras: {reason}")
+        else:
+            step = ModelStep(model, "predict", "on data")
+            model.predict_function = CachedFunction(model.predict_function, step, caching)
+    except Exception as error:  # nothing has run yet
+        caching.failed(label, error)
     return result
 
 
@@ -132,8 +147,6 @@ def why_stock(model: Any) -> str:
 
     if model.run_eagerly or tf.config.functions_run_eagerly():
         return "run_eagerly is on"
-    if model.steps_per_execution != 1:
-        return "steps_per_execution is not 1"
     if model._distribute_strategy is not None or tf.distribute.has_strategy():
         return "it runs under a tf.distribute strategy"
     return ""

@@ -116,7 +116,7 @@ class Scope:
             variable._direct_assign(initializer(variable._shape, dtype=variable._dtype))
 
     def _skips(self, variable: Any) -> bool:
-        if threading.get_ident() != self._thread:
+        if threading.get_ident() != self._thread or not _plain_creation():
             return False
         return not self._layers_only or self._inside_layer > 0 or id(variable) in self._deferred
 
@@ -166,6 +166,18 @@ class Scope:
             path = "a variable of a layer that is gone" if variable is None else variable.path
             raise ReadTooEarlyError("a variable was read before it was loaded or assigned", seen=path)
         variable._direct_assign(initializer(variable._shape, dtype=variable._dtype))
+
+
+def _plain_creation() -> bool:
+    """Whether a variable is made here and now as TensorFlow makes it: no strategy and no creator has a say in it."""
+    import tensorflow as tf
+    from tensorflow.python.framework import ops
+
+    return (
+        tf.executing_eagerly()
+        and not tf.distribute.has_strategy()
+        and not ops.get_default_graph()._variable_creator_stack
+    )
 
 
 @contextlib.contextmanager

@@ -39,6 +39,8 @@ class ModelStep:
         walker = Walker((self._model, _POSTPONED[self._role]))
         walker.stream.enter("function")
         walker.stream.leaf("step", "step", self.kind)
+        walker.stream.leaf("steps_per_execution", "steps", str(self._model.steps_per_execution))
+        walker.stream.leaf("unrolled", "steps", str(self._model.unrolled_steps_per_execution))
         walker.stream.leaf("jit_compile", "jit", str(self._model.jit_compile))
         signature.visit_inputs(walker, arguments)
         inner = self._inner_arguments(arguments)

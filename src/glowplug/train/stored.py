@@ -47,10 +47,13 @@ class StoredFunction:
         caching = switch.current_caching()
         if caching is None:
             return self._stock(*args, **kwargs)
-        if self._cached is None or self._caching is not caching:
-            self._cached = CachedFunction(self._stock, _FunctionSubject(self._root), caching)
-            self._caching = caching
-        return self._cached(*args, **kwargs)
+        if self._caching is not caching:
+            self._caching, self._cached = caching, None
+            try:
+                self._cached = CachedFunction(self._stock, _FunctionSubject(self._root), caching)
+            except Exception as error:  # nothing has run yet
+                caching.failed(f"the function {self.__name__}", error)
+        return (self._cached or self._stock)(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         """Make it possible to decorate methods."""

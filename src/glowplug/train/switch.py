@@ -12,7 +12,7 @@ from pathlib import Path
 
 from glowplug.core.errors import StorageError
 
-from . import seam, xla
+from . import releases, seam, xla
 from .caching import Caching
 from .notes import Notes
 from .skipping import LoadPatch
@@ -60,6 +60,7 @@ def prepare() -> None:
 
     if keras.backend.backend() == "tensorflow":
         seam.unknown_methods()
+    releases.unknown_tensorflow()
 
 
 def disable() -> None:
@@ -105,6 +106,11 @@ def counts() -> dict[str, int]:
 def _patch_keras(caching: Caching) -> None:
     import keras
 
+    unknown_tensorflow = releases.unknown_tensorflow()
+    if unknown_tensorflow:
+        caching.active = False
+        caching.notes.warn(f"{unknown_tensorflow}: all functions stay stock")
+        return
     if keras.backend.backend() != "tensorflow":
         caching.notes.warn(f"Keras uses {keras.backend.backend()}: its steps stay stock")
         return
