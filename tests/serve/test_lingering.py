@@ -14,7 +14,7 @@ import pytest
 import uvloop
 
 from glowplug.serve import lingering
-from glowplug.serve.rest.http import Connection, HttpSettings, Request, Response
+from glowplug.serve.rest.http import Budget, Connection, HttpSettings, Request, Response
 from glowplug.serve.rpc.http2 import frames
 from tests.serve.rpc_server import EchoServer, Frames
 
@@ -49,7 +49,7 @@ class RestServer:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
 
     async def _start(self) -> Any:
-        settings = HttpSettings(LIMIT)
+        settings = HttpSettings(LIMIT, Budget(2 * LIMIT))
         return await self.loop.create_server(
             lambda: Connection(self._answer, settings, self.connections), "127.0.0.1", 0
         )

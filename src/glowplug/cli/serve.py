@@ -73,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--timeout-ms", "--rest_api_timeout_in_ms", metavar="MS", type=count, default=30000, help="a request's time")
     add("--max-queue", metavar="N", type=count, default=1000, help="requests that may wait for a version (1000)")
     add("--max-request-bytes", metavar="N", type=count, default=1 << 26, help="largest REST body (64 MiB)")
+    add("--max-bodies-bytes", metavar="N", type=count, default=1 << 28, help="all REST bodies together (256 MiB)")
     add("--max-tensor-bytes", metavar="N", type=count, default=1 << 30, help="largest tensor (1 GiB)")
     add("--drain-seconds", metavar="S", type=float, default=30.0, help="time to finish requests when stopped (30)")
     add("--no-pack", action="store_true", help="serve SavedModels as they are, without packing them meanwhile")
@@ -215,6 +216,7 @@ def read_settings(args: argparse.Namespace) -> Settings:
         batching=_batching(args),
         max_queue=args.max_queue,
         limits=Limits(args.max_request_bytes, args.max_tensor_bytes),
+        bodies_bytes=max(args.max_bodies_bytes, args.max_request_bytes),
         timeout_s=args.timeout_ms / 1000,
         poll_seconds=args.poll_seconds,
         config_poll_seconds=args.poll_seconds if args.config_poll_seconds is None else args.config_poll_seconds,

@@ -27,8 +27,9 @@ from .models.manager import Manager, ManagerSettings
 from .models.packing import Packer
 from .processes.spawning import Processes
 from .recording import Recorder
+from .rest.bodies import Bodies
 from .rest.cors import with_cors
-from .rest.http import Connection, Handler, HttpSettings
+from .rest.http import Budget, Connection, Handler, HttpSettings
 from .rest.routes import Pages, Routes, error_body
 from .service import Service
 from .settings import Settings
@@ -73,7 +74,8 @@ async def _main(channel: socket.socket, settings: Settings) -> None:
         return not draining() and bool(catalog.models) and catalog.all_ready()
 
     pages = _pages(settings, metrics, processes, catalog, is_ready)
-    routes = Routes(service, metrics, log, settings.limits, settings.timeout_s, pages)
+    bodies = Bodies(processes, settings.limits, settings.timeout_s)
+    routes = Routes(service, metrics, log, bodies, settings.timeout_s, pages)
     handler = with_cors(routes) if settings.cors else routes
     manager.configure(settings.models)  # first, so that workers load while the ports are opened
     async with _rest(settings, handler, log), _grpc(settings, service, manager, metrics, log, is_ready):
@@ -134,7 +136,7 @@ async def _rest(settings: Settings, routes: Handler, log: Log) -> AsyncIterator[
     """Listen for REST for the length of the block; afterwards finish the requests that are here."""
     loop = asyncio.get_running_loop()
     connections: set[Connection] = set()
-    bounds = HttpSettings(settings.limits.request_bytes, error_body=error_body)
+    bounds = HttpSettings(settings.limits.request_bytes, Budget(settings.bodies_bytes), error_body=error_body)
     servers = []
     if settings.rest_port:
         try:

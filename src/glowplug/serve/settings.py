@@ -25,6 +25,7 @@ class Settings:
     batching: Batching = field(default_factory=Batching)
     max_queue: int = 1000
     limits: Limits = field(default_factory=Limits)
+    bodies_bytes: int = 1 << 28
     timeout_s: float = 30.0
     poll_seconds: float = 1.0
     config_poll_seconds: float = 1.0

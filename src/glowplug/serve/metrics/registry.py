@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
@@ -14,6 +16,7 @@ from .meters import Count, Counter, Histogram, Spread
 DEFAULT_PATH = "/monitoring/prometheus/metrics"
 _LATENCY = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _MICROSECONDS = tuple(10 * 1.8**power for power in range(33))  # TensorFlow Serving's buckets
+_PAGE_SECONDS = 1.0
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -22,6 +25,7 @@ class Metrics:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self._page, self._page_at = b"", -math.inf
         self._request_meters: dict[tuple[str, str, str, str], tuple[Count, Spread]] = {}
         self._answer_meters: dict[tuple[str, int], Count] = {}
         self.registry = registry = CollectorRegistry()
@@ -79,7 +83,13 @@ class Metrics:
         return VersionMeter(self, version)
 
     def page(self, pids: dict[int, int]) -> bytes:
-        """Return the text for a scrape. `pids` maps a group's worker numbers to process ids."""
+        """Return the text for a scrape, made at most once a second. `pids` maps worker numbers to process ids."""
+        now = time.monotonic()
+        if now - self._page_at > _PAGE_SECONDS:
+            self._page, self._page_at = self._make_page(pids), now
+        return self._page
+
+    def _make_page(self, pids: dict[int, int]) -> bytes:
         for gauge in (self._state, self._queue, self._pss, self._load, self._first):
             gauge.clear()
         for model in self._catalog.models.values():

@@ -14,7 +14,6 @@ from http import HTTPStatus
 
 import httptools
 
-from glowplug.core.errors import RequestError
 from glowplug.serve.lingering import Lingering
 
 _MAX_HEADER_BYTES = 1 << 16
@@ -22,6 +21,7 @@ _MAX_PIPELINED = 16
 _OFFER = frozenset({b"connection", b"upgrade", b"http2-settings", b"expect"})  # not said again when declined
 _GZIP_FROM_BYTES = 1 << 12
 _GZIP_LEVEL = 1
+_QUICK_GZIP_BYTES = 1 << 18  # packing more takes milliseconds, and is done by a thread
 _REASONS = {status.value: status.phrase for status in HTTPStatus} | {499: "Client Closed Request"}
 
 
@@ -34,6 +34,7 @@ class Request:
     headers: dict[bytes, bytes]
     body: bytes
     local: bool  # came over loopback or a unix socket
+    gzip: bool = False  # the body is packed
     old: bool = False  # HTTP/1.0, whose clients want to be told that a connection is kept
 
 
@@ -50,11 +51,30 @@ class Response:
 Handler = Callable[[Request], Awaitable[Response]]
 
 
+class Budget:
+    """What the bodies of all connections may hold together."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes, self._taken = max_bytes, 0
+
+    def take(self, size: int) -> bool:
+        """Take some of it; say whether there was so much left."""
+        if self._taken + size > self.max_bytes:
+            return False
+        self._taken += size
+        return True
+
+    def give_back(self, size: int) -> None:
+        """Give back what was taken."""
+        self._taken -= size
+
+
 @dataclass(slots=True)
 class HttpSettings:
     """Bounds of a connection."""
 
     max_body_bytes: int
+    bodies: Budget
     idle_seconds: float = 75.0
     error_body: Callable[[str], bytes] = lambda text: text.encode()
 
@@ -76,6 +96,8 @@ class Connection(asyncio.Protocol):
         self._draining = False
         self._deaf = False  # what is received means nothing any more
         self._broken = False  # nothing can be written any more
+        self._taken = 0  # of the budget for bodies
+        self._writable: asyncio.Future[None] | None = None  # set while the client takes nothing
         self._reset()
 
     def _reset(self) -> None:
@@ -99,10 +121,23 @@ class Connection(asyncio.Protocol):
         self._open.discard(self)
         self._deaf = self._broken = True
         self._waiting.clear()
+        self._settings.bodies.give_back(self._taken)
+        self._taken = 0
+        self.resume_writing()
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
+
+    def pause_writing(self) -> None:
+        self._writable = self._loop.create_future()
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
 
     def data_received(self, data: bytes) -> None:
         while data and not self._deaf:
@@ -170,6 +205,13 @@ class Connection(asyncio.Protocol):
             raise _TooLargeError(
                 413, f"the body is larger than {self._settings.max_body_bytes} bytes (--max-request-bytes)"
             )
+        if not self._settings.bodies.take(len(data)):
+            raise _TooLargeError(
+                503,
+                f"all bodies together are larger than {self._settings.bodies.max_bytes} bytes (--max-bodies-bytes); "
+                "try again",
+            )
+        self._taken += len(data)
         self._body.append(data)
 
     def on_message_complete(self) -> None:
@@ -177,7 +219,8 @@ class Connection(asyncio.Protocol):
             return  # without its body: `_without_offer` has it parsed again
         path = self._url.partition(b"?")[0].decode("ascii", "replace")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        request = Request(self._parser.get_method().decode(), path, self._headers, body, self._local)
+        gzip = self._headers.get(b"content-encoding", b"").lower() == b"gzip"
+        request = Request(self._parser.get_method().decode(), path, self._headers, body, self._local, gzip)
         keep = self._parser.should_keep_alive()
         request.old = self._parser.get_http_version() == "1.0"
         self._deaf = not keep
@@ -207,20 +250,27 @@ class Connection(asyncio.Protocol):
     async def _answer_all(self) -> None:
         try:
             while self._waiting and not self._broken:
+                await self._until_writable()
                 request, keep = self._waiting.popleft()
-                response = await self._answer(request)
+                response = await self._handler(request)
                 keep = keep and not self._draining
                 if keep and request.old:
                     response.headers["Connection"] = "keep-alive"
-                accepts_gzip = b"gzip" in request.headers.get(b"accept-encoding", b"")
-                self._write(response, keep=keep, accepts_gzip=accepts_gzip, with_body=request.method != "HEAD")
+                if b"gzip" in request.headers.get(b"accept-encoding", b"") and len(response.body) >= _GZIP_FROM_BYTES:
+                    await self._pack(response)
+                self._write(response, keep=keep, with_body=request.method != "HEAD")
+                self._give_back(len(request.body))
                 if not keep:
                     self._linger()
-                elif self._transport is not None and not self._transport.is_reading():
+                elif self._transport is not None and self._writable is None and not self._transport.is_reading():
                     self._transport.resume_reading()
+                if self._waiting:
+                    await asyncio.sleep(0)  # others have requests too, and this client may have gone
             if self._refusal is not None:
-                self._write(self._refusal, keep=False, accepts_gzip=False)
+                self._write(self._refusal, keep=False)
                 self._linger()
+        except _StalledError:
+            self._abort()
         except Exception:  # a defect: whoever waits must not wait for an answer that will not come
             self._close()
             raise
@@ -228,21 +278,31 @@ class Connection(asyncio.Protocol):
             self._task = None
         self._rest()
 
-    async def _answer(self, request: Request) -> Response:
-        if request.headers.get(b"content-encoding", b"").lower() == b"gzip":
-            try:
-                request.body = _gunzip(request.body, self._settings.max_body_bytes)
-            except RequestError as error:
-                return Response(400, self._settings.error_body(str(error)))
-        return await self._handler(request)
+    async def _until_writable(self) -> None:
+        """Answer no more while the client takes nothing of what it has; it must take something before long."""
+        if self._writable is not None and not self._writable.done():
+            done, _ = await asyncio.wait([self._writable], timeout=self._settings.idle_seconds)
+            if not done:
+                raise _StalledError
 
-    def _write(self, response: Response, *, keep: bool, accepts_gzip: bool, with_body: bool = True) -> None:
+    async def _pack(self, response: Response) -> None:
+        def packed() -> bytes:
+            packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
+            return packer.compress(response.body) + packer.flush()
+
+        large = len(response.body) > _QUICK_GZIP_BYTES
+        response.body = await self._loop.run_in_executor(None, packed) if large else packed()
+        response.headers["Content-Encoding"] = "gzip"
+
+    def _give_back(self, size: int) -> None:
+        size = min(size, self._taken)
+        self._taken -= size
+        self._settings.bodies.give_back(size)
+
+    def _write(self, response: Response, *, keep: bool, with_body: bool = True) -> None:
         if self._transport is None or self._broken:
             return
         body, extra = response.body, ""
-        if accepts_gzip and len(body) >= _GZIP_FROM_BYTES:
-            packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
-            body, extra = packer.compress(body) + packer.flush(), "Content-Encoding: gzip\r\n"
         for name, value in response.headers.items():
             extra += f"{name}: {value}\r\n"
         if not keep:
@@ -258,6 +318,7 @@ class Connection(asyncio.Protocol):
         if self._deaf:  # it came behind the last request
             return
         self._deaf = True
+        self._give_back(self._body_bytes)
         self._reset()
         self._refusal = Response(status, self._settings.error_body(text))
         if self._task is None:
@@ -273,8 +334,14 @@ class Connection(asyncio.Protocol):
             self._timer = self._loop.call_later(self._settings.idle_seconds, self._close)
 
     def _close(self) -> None:
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
+            # What the client never takes is dropped after as long again.
+            self._timer = self._loop.call_later(self._settings.idle_seconds, self._abort)
+
+    def _abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
 
     def _linger(self) -> None:
         """Close behind an answer that the client may still have to find: what it goes on to send is dropped."""
@@ -297,14 +364,5 @@ class _TooLargeError(Exception):
         super().__init__(text)
 
 
-def _gunzip(data: bytes, limit: int) -> bytes:
-    unpacker = zlib.decompressobj(31)
-    try:
-        body = unpacker.decompress(data, limit + 1)
-    except zlib.error:
-        raise RequestError("the body is not gzip") from None
-    if len(body) > limit or unpacker.unconsumed_tail:
-        raise RequestError(f"the unpacked body is larger than {limit} bytes (--max-request-bytes)")
-    if not unpacker.eof:
-        raise RequestError("the gzip body is cut off")
-    return body
+class _StalledError(Exception):
+    """The client takes nothing."""

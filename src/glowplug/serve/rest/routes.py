@@ -14,14 +14,12 @@ from glowplug.serve.metrics.registry import Metrics
 from glowplug.serve.request_ids import new_id
 from glowplug.serve.service import Service, write_spec
 from glowplug.serve.wire import inference
-from glowplug.serve.wire.calls import ModelReference, find_signature
-from glowplug.serve.wire.examples import read_json
-from glowplug.serve.wire.json_predict import read_body, read_inputs, write_answer
+from glowplug.serve.wire.calls import ModelReference
 from glowplug.serve.wire.json_tensor import dumps
-from glowplug.serve.wire.limits import Limits
 from glowplug.serve.wire.proto_json import to_dict
 from glowplug.serve.wire.statuses import HTTP, code_of
 
+from .bodies import Bodies
 from .http import Request, Response
 
 _CHOICE = r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
@@ -41,10 +39,10 @@ class Routes:
     """Answers requests. `pages` are further paths: metrics, health, readiness."""
 
     def __init__(
-        self, service: Service, metrics: Metrics, log: Log, limits: Limits, timeout_s: float, pages: Pages
+        self, service: Service, metrics: Metrics, log: Log, bodies: Bodies, timeout_s: float, pages: Pages
     ) -> None:
         self._service, self._metrics, self._log = service, metrics, log
-        self._limits, self._timeout_s, self._pages = limits, timeout_s, pages
+        self._bodies, self._timeout_s, self._pages = bodies, timeout_s, pages
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request, whatever it is."""
@@ -61,9 +59,9 @@ class Routes:
                     raise _malformed(request)
                 call, target = getattr(self, f"_{method}"), _target(found, model)
                 try:
-                    body = await call(target, request.body)
+                    body = await call(target, request)
                 except NotReadyError:
-                    body = await self._service.when_ready(lambda: call(target, request.body), self._timeout_s)
+                    body = await self._service.when_ready(lambda: call(target, request), self._timeout_s)
             elif request.method == "GET" and (found := _LOOK.fullmatch(request.path)):
                 if found["name"] is None:
                     raise RequestError("Missing model name in request.")
@@ -86,21 +84,19 @@ class Routes:
             self._log.request("REST", method or request.path[:200], code, seconds, identity, model=model)
         return response
 
-    async def _predict(self, target: ModelReference, body: bytes) -> bytes:
-        parsed = read_body(body)
-        _, group = self._service.catalog.group(target)
-        _, signature = find_signature(group.signatures, parsed.signature)
-        inputs = read_inputs(parsed, signature, self._limits)
-        _, _, outputs = await self._service.predict(target, parsed.signature, inputs, [], self._timeout_s)
-        return write_answer(parsed.form, outputs)
+    async def _predict(self, target: ModelReference, request: Request) -> bytes:
+        catalog = self._service.catalog
+        name, form, inputs = await self._bodies.read_predict(request, lambda: catalog.group(target)[1].signatures)
+        _, _, outputs = await self._service.predict(target, name, inputs, [], self._timeout_s)
+        return await self._bodies.write_answer(form, outputs)
 
-    async def _classify(self, target: ModelReference, body: bytes) -> bytes:
-        name, given = read_json(body)
+    async def _classify(self, target: ModelReference, request: Request) -> bytes:
+        name, given = await self._bodies.read_examples(request)
         _, _, result = await self._service.infer("classify", target, name, given, self._timeout_s)
         return inference.classification_json(result)
 
-    async def _regress(self, target: ModelReference, body: bytes) -> bytes:
-        name, given = read_json(body)
+    async def _regress(self, target: ModelReference, request: Request) -> bytes:
+        name, given = await self._bodies.read_examples(request)
         _, _, result = await self._service.infer("regress", target, name, given, self._timeout_s)
         return inference.regression_json(result)
 

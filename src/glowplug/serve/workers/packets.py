@@ -57,6 +57,13 @@ def unpack(head: bytes, payload: memoryview) -> tuple[Any, dict[str, NDArray[Any
     return document, arrays
 
 
+def read(data: memoryview) -> dict[str, NDArray[Any]]:
+    """Return the arrays of one whole frame. They read it in place."""
+    head_size, _, _, _ = HEADER.unpack_from(data)
+    cut = HEADER.size + head_size
+    return unpack(bytes(data[HEADER.size : cut]), data[cut:])[1]
+
+
 @lru_cache(maxsize=256)
 def _layout(head: bytes) -> tuple[Any, list[_Place]]:
     """Read the JSON part, which is the same in most calls of a model."""

@@ -14,7 +14,7 @@ class WorkerSpec:
     """Which model to load and how. `background` means that others are being served meanwhile."""
 
     path: str
-    kind: str  # "bundle" or "saved_model"
+    kind: str  # "bundle", "saved_model", or "parser", which has no path
     background: bool = False
     trust: bool = False
     intra_op_threads: int = 0

@@ -19,7 +19,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from glowplug.core.clock import now_ns
-from glowplug.core.errors import GlowplugError, ModelError, TensorFlowError
+from glowplug.core.errors import GlowplugError, ModelError, RequestError, TensorFlowError
 from glowplug.core.manifest import Signature
 from glowplug.loader.engine import Engine, Options
 from glowplug.serve.processes import priority
@@ -78,6 +78,10 @@ def _load_and_warm(channel: socket.socket, spec: WorkerSpec) -> Engine:
 
 def _open(spec: WorkerSpec) -> tuple[Engine, list[warmup.Planned]]:
     path = Path(spec.path)
+    if spec.kind == "parser":
+        from .parser import Parser
+
+        return Parser(), []
     if spec.kind == "saved_model":
         from glowplug.runtime.config import SessionConfig
         from glowplug.runtime.oplibrary import load_op_library
@@ -137,7 +141,8 @@ def _answer(engine: Engine, number: int, head: bytes, payload: memoryview) -> li
         text = _public(error) + _misfits(signature, inputs) if code != "INTERNAL" else _public(error)
         return packets.pack(packets.FAILURE, number, {"error": text, "code": code})
     except GlowplugError as error:
-        return packets.pack(packets.FAILURE, number, {"error": str(error), "code": "INVALID_ARGUMENT"})
+        code = error.code if isinstance(error, RequestError) else "INVALID_ARGUMENT"
+        return packets.pack(packets.FAILURE, number, {"error": str(error), "code": code})
     except MemoryError:
         return packets.pack(packets.FAILURE, number, {"error": "out of memory", "code": "RESOURCE_EXHAUSTED"})
     except Exception as error:  # the process boundary: the model stays up, the caller learns that it was our fault
