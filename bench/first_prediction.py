@@ -19,6 +19,7 @@ from typing import Any
 
 import bundles
 import machine
+
 import models
 
 SCRIPTS = Path(__file__).parent / "scripts"

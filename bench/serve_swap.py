@@ -18,8 +18,9 @@ from typing import Any
 
 import bundles
 import machine
-import models
 import serving
+
+import models
 
 
 def read_events(server: serving.Server) -> list[dict[str, Any]]:

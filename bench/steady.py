@@ -22,6 +22,7 @@ from typing import Any
 
 import bundles
 import machine
+
 import models
 
 ZOO = "zoo:"

@@ -17,8 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
 import keras
-import models
 import tensorflow as tf
+
+import models
 
 tf.zeros(()).numpy()  # the runtime has started
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import marshal
+import os
 import sys
 
 import pytest
@@ -31,7 +32,9 @@ def module(tmp_path):
 
 def write(module, source="value = 'archive'\n", identity=IDENTITY):
     found = module.stat()
-    row = Row(module.stem, str(module), False, found.st_mtime_ns, found.st_size, True, 0, 0, 0)
+    row = Row(
+        module.stem, str(module), False, found.st_mtime_ns, found.st_ctime_ns, found.st_size, True, False, 0, 0, 0
+    )
     piece = marshal.dumps(compile(source, str(module), "exec"))
     folders = {str(module.parent): module.parent.stat().st_mtime_ns}
     assert archive.write("test.code", identity, folders, [(row, piece)])
@@ -79,6 +82,17 @@ def test_a_changed_source_is_read_from_its_file(module, monkeypatch):
     loaded, archived = load(module, monkeypatch)
     assert loaded.value == "changed"
     assert archived.served == 0
+
+
+def test_a_source_that_was_changed_in_place_and_looks_the_same_is_read(module, monkeypatch):
+    write(module)
+    looked = module.stat()
+    module.write_text("value = 'edit'\n")
+    os.utime(module, ns=(looked.st_atime_ns, looked.st_mtime_ns))
+    assert (module.stat().st_size, module.stat().st_mtime_ns) == (looked.st_size, looked.st_mtime_ns)
+    loaded, archived = load(module, monkeypatch)
+    assert archived.served == 0
+    assert loaded.value in ("edit", "file")  # as Python reads it, which trusts its own bytecode
 
 
 def test_a_changed_folder_is_searched_anew(module, monkeypatch):
@@ -137,7 +151,7 @@ def test_a_link_is_not_followed(module, cache, tmp_path):
 def test_an_archive_of_this_process_holds_what_it_loaded():
     import json.decoder
 
-    assert collect.update(None, frozenset({"json"}))
+    assert collect.update(None, frozenset({"json"}), {})
     made = archive.read(collect.archive_name(), collect.identity())
     row = made.row("json.decoder")
     assert row is not None
@@ -145,4 +159,4 @@ def test_an_archive_of_this_process_holds_what_it_loaded():
     assert made.row("json").early
     assert made.row("json").is_package
     assert made.code(row).co_filename == json.decoder.__file__
-    assert collect.update(made, frozenset()) == 0
+    assert collect.update(made, frozenset(), {}) == 0

@@ -115,6 +115,12 @@ def test_what_is_put_off_comes_when_it_is_asked_for(stock, faster, names):
     assert one.stdout == other.stdout
 
 
+def test_what_is_loaded_late_leaves_no_mark(stock, faster):
+    one, other = stock(TARGETS / "late.py"), faster("--no-trace-cache", TARGETS / "late.py")
+    assert one.returncode == 0, one.stderr
+    assert other.stdout.splitlines() == one.stdout.splitlines()
+
+
 def test_a_start_says_what_was_applied(faster):
     done = faster("--explain", "--json", "-c", "import tensorflow, keras")
     lines = json.loads(done.stderr.splitlines()[-1])["run"]

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import decimal
 import functools
 import gc
 import importlib
 import inspect
+import locale
+import logging
+import os
 import pickle
+import random
+import signal
+import socket
+import subprocess
 import sys
 import typing
+import warnings
 
+import numpy
 import pytest
 
 from glowplug.imports import deferred, references, registries, signatures, versions
+from glowplug.imports.settings import Settings
 from glowplug.imports.watch import Watcher
-from glowplug.imports.window import Window, pause_collector
+from glowplug.imports.window import Collector, Window
 
 
 def plain(a, /, b: int, *rest: str, c=1, d, **more) -> float:
@@ -108,27 +119,113 @@ def test_a_registry_brings_what_it_awaits():
         registry["c"]
 
 
-def test_the_collector_pauses_for_the_outermost_import():
-    window = Window((pause_collector,))
+def test_the_collector_pauses_for_the_outermost_import_and_freezes_once():
+    script = """if True:
+    import gc
+    from glowplug.imports.window import Collector, Window
+    window = Window((Collector().pause,))
+    for _ in range(2):
+        window.enter()
+        window.enter()
+        window.leave()
+        assert not gc.isenabled()
+        live = [[] for _ in range(1000)]
+        window.leave()
+        print(gc.isenabled(), gc.get_freeze_count() > 3000, any(one is live for one in gc.get_objects()))
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "True True False\nTrue True True\n", done.stderr
+
+
+def test_what_a_program_has_made_before_is_not_frozen():
+    made = [[] for _ in range(150_000)]
+    window = Window((Collector().pause,))
+    before = gc.get_freeze_count()
     window.enter()
-    window.enter()
-    assert not gc.isenabled()
     window.leave()
-    assert not gc.isenabled()
-    window.leave()
-    assert gc.isenabled()
-    gc.unfreeze()
+    assert gc.get_freeze_count() == before
+    assert len(made) == 150_000
 
 
 def test_a_collector_that_the_program_switched_off_stays_off():
+    window = Window((Collector().pause,))
     gc.disable()
     try:
-        window = Window((pause_collector,))
         window.enter()
         window.leave()
         assert not gc.isenabled()
     finally:
         gc.enable()
+    before = gc.get_freeze_count()
+    window.enter()
+    window.leave()
+    assert gc.get_freeze_count() == before  # the first import was that one: what is alive by now stays in sight
+
+
+class Late(Warning):
+    pass
+
+
+def test_settings_are_put_back(monkeypatch):
+    monkeypatch.setenv("GLOWPLUG_TEST", "as it was")
+    random.seed(3)
+    numpy.random.seed(3)
+    expected = (random.random(), numpy.random.random())
+    random.seed(3)
+    numpy.random.seed(3)
+    filters = list(warnings.filters)
+    before, settings = chosen(), Settings()
+    random.random()
+    numpy.random.random()
+    os.environ.update(GLOWPLUG_TEST="another", GLOWPLUG_TEST_NEW="new")
+    locale.setlocale(locale.LC_ALL, "C")
+    logging.root.addHandler(logging.NullHandler())
+    logging.root.setLevel(logging.CRITICAL)
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    decimal.getcontext().prec = 5
+    sys.path.append("/nowhere")
+    numpy.seterr(all="raise")
+    socket.setdefaulttimeout(9)
+    sys.excepthook = print
+    sys.setrecursionlimit(5000)
+    warnings.simplefilter("ignore", ResourceWarning)  # there already, further down
+    warnings.simplefilter("ignore", Late)
+    changed = settings.differences()
+    settings.restore(filters[1:])
+    assert {"random", "numpy.random", "environment", "logging", "signals", "decimal", "sys.path", "hooks"} <= {*changed}
+    assert (random.random(), numpy.random.random()) == expected
+    assert "GLOWPLUG_TEST_NEW" not in os.environ
+    assert chosen() == before
+    added = [one for one in warnings.filters if one not in filters]
+    assert warnings.filters == [filters[0], *added, *filters[1:]]  # the program's one filter came after the module
+    assert [one[2] for one in added] == [Late]
+    warnings.filters[:] = filters
+
+
+def chosen():
+    return (
+        os.environ["GLOWPLUG_TEST"],
+        locale.setlocale(locale.LC_ALL),
+        list(logging.root.handlers),
+        logging.root.level,
+        signal.getsignal(signal.SIGUSR1),
+        decimal.getcontext().prec,
+        list(sys.path),
+        numpy.geterr(),
+        socket.getdefaulttimeout(),
+        sys.excepthook,
+        sys.getrecursionlimit(),
+    )
+
+
+def test_filters_that_the_program_has_taken_away_stay_away():
+    with warnings.catch_warnings():
+        early = list(warnings.filters)
+        warnings.resetwarnings()
+        settings = Settings()
+        warnings.simplefilter("ignore", Late)
+        settings.restore(early)
+        assert warnings.filters == []
 
 
 def test_the_watcher_tells_before_and_after(tmp_path, monkeypatch):
@@ -174,7 +271,7 @@ def test_a_deferred_module_runs_when_it_is_looked_at(tmp_path, monkeypatch):
     (tmp_path / "glowplug_deferred" / "part.py").write_text("y = 6\n")
     (tmp_path / "glowplug_failing.py").write_text("raise ValueError('body')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    names = frozenset(("glowplug_deferred", "glowplug_failing", "glowplug_missing", "glowplug_unproven"))
+    names = dict.fromkeys(("glowplug_deferred", "glowplug_failing", "glowplug_missing", "glowplug_unproven"), ())
     (tmp_path / "glowplug_unproven.py").write_text("z = 7\n")
     waiting = deferred.Deferrals(names, lambda name: name != "glowplug_unproven", Window())
     end = waiting.put_off()

@@ -18,8 +18,9 @@ from types import ModuleType
 
 from . import archive, collect, deferred, finder, pages, parts, references, registries, signatures, versions
 from .ledger import Ledger, seconds
+from .settings import Settings
 from .watch import Watcher
-from .window import Undo, Window, pause_collector
+from .window import Collector, Undo, Window
 
 _PART = "imports"
 _TENSORFLOW, _KERAS = "tensorflow", "keras"
@@ -42,6 +43,8 @@ class Acceleration:
         self._pages = pages.PendingPages(parts.PAGES, parts.SOURCES, parts.INSTEAD, self._window)
         self._began_ns = 0
         self._early: frozenset[str] = frozenset()
+        self._watcher = watcher
+        self._changing: dict[str, bool] = {}
         for name in (_KERAS, _TENSORFLOW):
             watcher.watch(name, before=self._begin, after=self._end)
         for name, patch in _PATCHES.items():
@@ -63,7 +66,7 @@ class Acceleration:
 
     def _keep(self) -> None:
         """Write the archive where this start has loaded much that it lacks."""
-        count = collect.update(self._archive, self._early)
+        count = collect.update(self._archive, self._early, self._changing)
         if count:
             self._ledger.add(_PART, f"wrote an archive of {count} modules for the next start", archived=count)
             self._archive = archive.read(collect.archive_name(), collect.identity())
@@ -108,7 +111,7 @@ class Acceleration:
                 _PART, f"{seen} was not verified ({', '.join(versions.VERIFIED)} were); it is imported as usual"
             )
             return False
-        for opening in (pause_collector, references.share_references, self._pages.put_off):
+        for opening in (Collector().pause, references.share_references, self._pages.put_off):
             self._window.add(opening)
         self._archive = archive.read(collect.archive_name(), collect.identity())
         if self._archive is None:
@@ -116,10 +119,30 @@ class Acceleration:
         else:
             self._code = finder.ArchivedCode(self._archive)
             finder.install(self._code)
-            known = self._archive
-            waiting = deferred.Deferrals(parts.DEFERRED, lambda name: known.row(name) is not None, self._window)
-            self._window.add(waiting.put_off)
+            self._window.add(deferred.Deferrals(parts.DEFERRED, self._is_proven, self._window).put_off)
+        for name in parts.DEFERRED:
+            if not self._is_proven(name):
+                self._prove(name)
         return True
+
+    def _is_proven(self, name: str) -> bool:
+        """Say whether an earlier start has loaded a module, and its body changed no setting of the process."""
+        row = self._archive.row(name) if self._archive is not None else None
+        return row is not None and not row.changes
+
+    def _prove(self, name: str) -> None:
+        """Look, in this start, at what the body of a module changes."""
+        at_first: list[Settings] = []
+
+        def begin(spec: ModuleSpec) -> None:
+            for other in parts.DEFERRED[name]:
+                import_module(other)
+            at_first.append(Settings())
+
+        def end(module: ModuleType | None) -> None:
+            self._changing[name] = module is None or bool(at_first[0].differences())
+
+        self._watcher.watch(name, before=begin, after=end)
 
     def _open_and_unpack(self, package: str) -> None:
         from .native import Opening

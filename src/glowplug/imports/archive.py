@@ -3,14 +3,15 @@
 Layout: `MAGIC`, the checksum and length of the index, the index, then the pieces. The index is a marshalled tuple: the
 identity of the interpreter, the folders with their modification times, and one row a module. A piece is the
 marshalled code of one module, as in its `.pyc`, with a checksum of its own: `marshal` trusts what it reads, so no
-damaged byte may reach it. A row is good as long as its source file has the size and the time it had, which is what
-Python asks of a `.pyc`.
+damaged byte may reach it. A row is good as long as its source file has the size and the times it had, which is more
+than Python asks of a `.pyc`.
 """
 
 from __future__ import annotations
 
 import marshal
 import mmap
+import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 from . import private
 
-MAGIC = b"GLOWCODE\x01"
+MAGIC = b"GLOWCODE\x02"
 _HEADER = struct.Struct("<9sIQ")
 _MAX_INDEX_BYTES = 1 << 26
 
@@ -28,15 +29,18 @@ class Row(NamedTuple):
     """A module: where its source is, what that file looked like, and which bytes of the archive are its code.
 
     An extension module has no code (`length` 0); its source is the shared library. `early` modules belong to the import
-    of TensorFlow itself; others were loaded later by one program or another.
+    of TensorFlow itself; others were loaded later by one program or another. One that `changes` settings of the process
+    cannot be put off. `changed_ns` is the file's own time, which nobody can set.
     """
 
     name: str
     path: str
     is_package: bool
     modified_ns: int
+    changed_ns: int
     size: int
     early: bool
+    changes: bool
     offset: int
     length: int
     checksum: int
@@ -75,6 +79,15 @@ class Archive:
             return None
         code = marshal.loads(piece)
         return code if isinstance(code, CodeType) else None
+
+
+def is_unchanged(row: Row) -> bool:
+    """Say whether the source of a module is the file that it was."""
+    try:
+        found = os.stat(row.path)  # noqa: PTH116 - thousands of them
+    except OSError:
+        return False
+    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size) == (row.modified_ns, row.changed_ns, row.size)
 
 
 def read(name: str, identity: Sequence[str]) -> Archive | None:

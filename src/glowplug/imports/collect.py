@@ -8,6 +8,7 @@ import os
 import sys
 import sysconfig
 import zlib
+from collections.abc import Mapping
 from importlib.util import MAGIC_NUMBER
 from types import ModuleType
 from typing import Any
@@ -29,10 +30,11 @@ def archive_name() -> str:
     return f"{zlib.crc32(repr(identity()).encode()):08x}.code"
 
 
-def update(known: Archive | None, early: frozenset[str]) -> int:
+def update(known: Archive | None, early: frozenset[str], changing: Mapping[str, bool]) -> int:
     """Write the archive anew where this start has loaded modules that it lacks; return how many it then has, or 0.
 
-    `early` are the modules that TensorFlow's import loaded in this start.
+    `early` are the modules that TensorFlow's import loaded in this start; `changing` says of some of them whether their
+    bodies changed settings of the process.
     """
     roots = tuple({os.path.join(sysconfig.get_path(one), "") for one in ("stdlib", "platstdlib", "purelib", "platlib")})  # noqa: PTH118
     modules: dict[str, tuple[Row, bytes | memoryview]] = {}
@@ -42,9 +44,11 @@ def update(known: Archive | None, early: frozenset[str]) -> int:
         if found is None:
             continue
         row = known.row(name) if known is not None else None
-        if row is not None and known is not None and row[:5] == found[:5]:
+        if row is not None and known is not None and row[:6] == found[:6]:
+            found = found._replace(changes=changing.get(name, row.changes))
             piece: bytes | memoryview | None = known.piece(row)
         else:
+            found = found._replace(changes=changing.get(name, True))
             piece = _bytecode(found)
             new += piece is not None
         if piece is not None:
@@ -52,7 +56,7 @@ def update(known: Archive | None, early: frozenset[str]) -> int:
     if new < _WORTH_WRITING:
         return 0
     for row in known if known is not None else ():
-        if row.name not in modules and known is not None and _is_unchanged(row):
+        if row.name not in modules and known is not None and archive.is_unchanged(row):
             piece = known.piece(row)
             if piece is not None:
                 modules[row.name] = (row, piece)
@@ -79,7 +83,9 @@ def _row(name: str, module: ModuleType, roots: tuple[str, ...], early: frozenset
     except OSError:
         return None
     is_package = spec.submodule_search_locations is not None
-    return Row(name, path, is_package, found.st_mtime_ns, found.st_size, name in early, 0, 0, 0)
+    return Row(
+        name, path, is_package, found.st_mtime_ns, found.st_ctime_ns, found.st_size, name in early, True, 0, 0, 0
+    )
 
 
 def _bytecode(row: Row) -> bytes | None:
@@ -101,14 +107,6 @@ def _bytecode(row: Row) -> bytes | None:
     fix: Any = _imp._fix_co_filename  # type: ignore[attr-defined]
     fix(code, row.path)  # as the import system does: it may have been compiled under another name
     return marshal.dumps(code)
-
-
-def _is_unchanged(row: Row) -> bool:
-    try:
-        found = os.stat(row.path)  # noqa: PTH116
-    except OSError:
-        return False
-    return found.st_mtime_ns == row.modified_ns and found.st_size == row.size
 
 
 def _folder(row: Row) -> str:

@@ -1,20 +1,22 @@
 """Puts off the modules of other packages that Keras imports for a few of its functions alone.
 
 Such a module is found, so that a missing one is missed at once, and it is the module object that everybody gets; but
-its body runs when somebody first looks at it. Only modules that an earlier start has loaded without trouble are put
-off.
+its body runs when somebody first looks at it. Only modules that an earlier start has loaded without trouble, and
+without a change of the process's settings, are put off.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from importlib.abc import Loader
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from threading import get_ident
 from types import ModuleType
 from typing import Any
 
+from .settings import Settings
 from .window import Window
 
 # What the import system and those who go through `sys.modules` look at. `__path__` is not among them: a submodule needs
@@ -41,12 +43,14 @@ class Deferred(ModuleType):
         ModuleType.__delattr__(self, name)
 
 
-class DeferringLoader(Loader):
-    """Makes a deferred module of what another loader would load."""
+class DeferringLoader:
+    """Makes a deferred module of what another loader would load; `first` are modules to import all the same."""
 
-    def __init__(self, loader: Any, window: Window) -> None:
+    def __init__(self, loader: Any, window: Window, first: Sequence[str]) -> None:
         self.loader = loader
         self.window = window
+        self.filters: list[Any] = []  # of warnings, at the time when it was put off
+        self._first = first
         self.owner = 0  # the thread in which the body runs
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
@@ -55,14 +59,22 @@ class DeferringLoader(Loader):
         return made
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run nothing now."""
+        """Run nothing of it now."""
+        for name in self._first:
+            import_module(name)
+        self.filters = list(warnings.filters)
         module.__class__ = Deferred
 
 
 class Deferrals:
     """Finds modules that are put off, as long as it is among the finders."""
 
-    def __init__(self, names: frozenset[str], is_proven: Callable[[str], bool], window: Window) -> None:
+    def __init__(
+        self,
+        names: Mapping[str, Sequence[str]],
+        is_proven: Callable[[str], bool],
+        window: Window,
+    ) -> None:
         self._names, self._is_proven, self._window = names, is_proven, window
         self._asking = False
 
@@ -83,7 +95,7 @@ class Deferrals:
         finally:
             self._asking = False
         if spec is not None and spec.loader is not None:
-            spec.loader = DeferringLoader(spec.loader, self._window)
+            spec.loader = DeferringLoader(spec.loader, self._window, self._names[name])  # type: ignore[assignment]
         return spec
 
 
@@ -99,10 +111,12 @@ def _load(module: ModuleType) -> None:
             return
         waiting.owner = get_ident()
         waiting.window.enter()
+        settings = Settings()
         try:
             waiting.loader.exec_module(module)
             spec.loader = module.__loader__ = waiting.loader
             module.__class__ = ModuleType  # type: ignore[assignment]
         finally:
+            settings.restore(waiting.filters)
             waiting.owner = 0
             waiting.window.leave()

@@ -23,7 +23,7 @@ from importlib.machinery import (
 from types import CodeType, ModuleType
 from typing import Any
 
-from .archive import Archive, Row
+from .archive import Archive, Row, is_unchanged
 
 
 class ArchivedCode:
@@ -49,11 +49,7 @@ class ArchivedCode:
 
     def code(self, row: Row) -> CodeType | None:
         """Return the code of a module whose source is as it was, else None."""
-        try:
-            found = os.stat(row.path)  # noqa: PTH116 - thousands of them
-        except OSError:
-            return None
-        if found.st_mtime_ns != row.modified_ns or found.st_size != row.size:
+        if not is_unchanged(row):
             return None
         code = self._ready.pop(row.name, None) or self.archive.code(row)
         self.served += code is not None

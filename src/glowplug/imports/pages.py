@@ -10,12 +10,14 @@ the real module, class or function, never a stand-in; a placeholder that somebod
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
+from .settings import Settings
 from .window import Window
 
 _API = "tensorflow._api.v2"
@@ -68,6 +70,7 @@ class PendingPages:
         self._fetching = 0
         self._window = window
         self._borrowers: set[str] = set()
+        self._filters: list[Any] = []  # of warnings, when the import that puts off has ended
         self.count = 0
         self.fetched: set[str] = set()
 
@@ -77,6 +80,8 @@ class PendingPages:
 
         def end() -> None:
             sys.meta_path.remove(self)
+            if not self._filters:
+                self._filters = list(warnings.filters)
             self._offer_all()
 
         return end
@@ -127,9 +132,11 @@ class PendingPages:
         """Import a module with everything it imports in turn: what was put off once is not put off in pieces."""
         self._fetching += 1
         self._window.enter()
+        settings = Settings()
         try:
             return import_module(name)
         finally:
+            settings.restore(self._filters)
             self._window.leave()
             self._fetching -= 1
 

@@ -49,8 +49,16 @@ SOURCES = frozenset(
     )
 )
 
-# Modules of other packages that Keras uses in `RemoteMonitor`, in `.h5` files, for a memory figure and in `summary()`.
-DEFERRED = frozenset(("h5py", "psutil", "requests", "rich.console", "rich.markup", "rich.table"))
+# Modules of other packages that Keras uses in `RemoteMonitor`, in `.h5` files, for a memory figure and in `summary()`;
+# and those that are loaded at once, since they change something: `rich.style` draws from Python's random numbers.
+DEFERRED: dict[str, tuple[str, ...]] = {
+    "h5py": (),
+    "psutil": (),
+    "requests": (),
+    "rich.console": ("rich.style",),
+    "rich.markup": ("rich.style",),
+    "rich.table": ("rich.style",),
+}
 
 INSTEAD = {
     # Wraps functions of math_ops and array_ops in place: pages that come after show the wrapped ones.

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 
 Undo = Callable[[], None]
+_FEW_OBJECTS = 100_000  # an interpreter begins with 5,000; numpy makes 15,000
 
 
 class Window:
@@ -55,18 +56,27 @@ class Window:
             self._undo.append(undo)
 
 
-def pause_collector() -> Undo | None:
-    """Put garbage collection off: what an import makes stays, and looking at it again and again finds nothing.
+class Collector:
+    """Puts garbage collection off: what an import makes stays, and looking at it again and again finds nothing.
 
-    Afterwards these objects are left out of later collections. Nothing is done where the program has switched
-    collection off itself.
+    What there is when the first import has ended is left out of later collections. That is done once in a process, and
+    not where the program has made a lot before: its own objects would be left out too.
     """
-    if not gc.isenabled():
-        return None
-    gc.disable()
 
-    def resume() -> None:
-        gc.freeze()
-        gc.enable()
+    def __init__(self) -> None:
+        self._was_paused = False
 
-    return resume
+    def pause(self) -> Undo | None:
+        """Put collection off until the window closes; nothing is done where the program has switched it off itself."""
+        is_first, self._was_paused = not self._was_paused, True
+        if not gc.isenabled():
+            return None
+        freezes = is_first and len(gc.get_objects()) < _FEW_OBJECTS
+        gc.disable()
+
+        def resume() -> None:
+            if freezes:
+                gc.freeze()
+            gc.enable()
+
+        return resume

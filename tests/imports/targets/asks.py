@@ -35,7 +35,7 @@ with tf.GradientTape() as tape:
     x = tf.Variable(2.0)
     y = tf.image.resize(tf.reshape(x, (1, 1, 1, 1)), (2, 2)) + keras.ops.sin(x)
 print(tape.gradient(y, x).numpy(), tf.function(lambda a: a + 1)(tf.constant(1)).numpy())
-import tensorflow.compat.v1 as tf1  # noqa: E402 - after the questions above
+import tensorflow.compat.v1 as tf1
 
 print(tf1.__name__, tf1.Session.__module__, type(tf1))
 print(sorted(set(tf.__all__) - set(dir(tf))))
