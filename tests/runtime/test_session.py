@@ -69,13 +69,13 @@ def test_bad_graph_has_tensorflows_words() -> None:
 
 def test_saved_model_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(errors.TensorFlowError, match="NOT_FOUND"):
-        Session.from_saved_model(tmp_path, SessionConfig())
+        Session.from_saved_model(tmp_path, SessionConfig(), ("serve",))
 
 
 def test_saved_model_gives_its_signatures(saved_model: Callable[[str], Path]) -> None:
     from tensorflow.core.protobuf import meta_graph_pb2
 
-    session, serialized = Session.from_saved_model(saved_model("scalar"), SessionConfig())
+    session, serialized = Session.from_saved_model(saved_model("scalar"), SessionConfig(), ("serve",))
     meta = meta_graph_pb2.MetaGraphDef.FromString(serialized)
     assert "serving_default" in meta.signature_def
     session.close()
