@@ -28,6 +28,9 @@ def build_for(model: Any, role: str, data: Any) -> None:
 def _build(model: Any, role: str, data: Any) -> None:
     from keras.src.trainers.data_adapters import data_adapter_utils
 
+    if role != "predict" and not _has_call(model):
+        _check_layers_are_built(model)
+        return
     unbuilt = not all(layer.built for layer in model._flatten_layers())
     if role == "predict" and not unbuilt:
         return
@@ -38,6 +41,21 @@ def _build(model: Any, role: str, data: Any) -> None:
     _build_metrics_and_loss(model, role, (x, y, prediction), sample_weight)
     if role == "train" and model.optimizer is not None and not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
+
+
+def _has_call(model: Any) -> bool:
+    """Whether a model can be called: a `train_step` of one's own need not call the model it belongs to."""
+    from keras.src.layers.layer import Layer
+    from keras.src.models.model import Model
+
+    return type(model).call not in (Layer.call, Model.call)
+
+
+def _check_layers_are_built(model: Any) -> None:
+    """Without `call` nothing tells how its layers are called."""
+    for layer in model._flatten_layers(include_self=False):
+        if not layer.built:
+            raise NoKeyError(f"it has no call() and its layer {layer.name} is not built before its first step")
 
 
 def _build_metrics_and_loss(model: Any, role: str, arguments: tuple[Any, Any, Any], sample_weight: Any) -> None:

@@ -34,8 +34,7 @@ class Caching:
 
     def find(self, walker: Walker) -> tuple[Key, Entry | None]:
         """Return the key of what was walked, and the trace that is stored for it, if one is."""
-        walked = Key(walker.stream.components(), walker.stream.leaves())
-        base = joined(from_texts(environment_values()), walked)
+        base = _base_key(walker)
         seeded = base.plus("seed", _global_seed())
         free = base.plus("seed", ANY_SEED)
         for key in (free, seeded):
@@ -73,6 +72,23 @@ class Caching:
         self.entries.keep(key, info, plan, blobs)
         self._used.add(key.digest)
         self.counts["stored"] += 1
+
+    def find_builds(self, walker: Walker) -> list[list[Any]] | None:
+        """Return what a step is known to build that is as it was walked, or None."""
+        entry = self.entries.find(_builds_key(walker))
+        return None if entry is None else list(entry.plan["builds"])
+
+    def keep_builds(self, subject: Subject, walker: Walker, builds: list[list[Any]]) -> None:
+        """Keep what a step built that was as it was walked."""
+        info = {
+            "function": f"optimizers of {subject.kind}",
+            "label": subject.label,
+            "inputs": [],
+            "nodes": 0,
+            "captures": 0,
+            "because": [],
+        }
+        self.entries.keep(_builds_key(walker), info, {"builds": builds}, {})
 
     def missed(self, subject: Subject, key: Key) -> list[str]:
         """Explain why nothing was found, aloud if a trace of an earlier run came near; return the
@@ -118,6 +134,14 @@ class Caching:
         else:
             self.notes.warn(f"the stored trace of {subject.label} differs from a fresh one and was removed")
             self.entries.forget(key)
+
+
+def _base_key(walker: Walker) -> Key:
+    return joined(from_texts(environment_values()), Key(walker.stream.components(), walker.stream.leaves()))
+
+
+def _builds_key(walker: Walker) -> Key:
+    return _base_key(walker).plus("seed", ANY_SEED).plus("kept", "what it builds")
 
 
 def _first_line(error: Exception) -> str:

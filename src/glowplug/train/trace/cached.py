@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.walker import Walker
+from glowplug.train.learned_builds import build_ahead, builds_since, unbuilt_optimizers
 
 from . import collect, portable, signature, structure
 from .dispatch import TracedTypes
@@ -61,6 +62,7 @@ class _Miss:
     key: Key | None = None
     expected: Entry | None = None
     reason: list[str] = field(default_factory=list)
+    unbuilt: list[int] = field(default_factory=list)  # optimizers that its first trace may build
 
 
 class CachedFunction:
@@ -116,7 +118,13 @@ class CachedFunction:
         with _never_fatal("its key cannot be made"):
             walker = self._subject.walk(miss.arguments)
             key, entry = self._caching.find(walker)
-        miss = dataclasses.replace(miss, walker=walker, key=key)
+            unbuilt = [] if entry is not None else unbuilt_optimizers(walker)
+            builds = self._caching.find_builds(walker) if unbuilt else None
+            if builds is not None:
+                build_ahead(walker, builds)
+                walker, unbuilt = self._subject.walk(miss.arguments), []
+                key, entry = self._caching.find(walker)
+        miss = dataclasses.replace(miss, walker=walker, key=key, unbuilt=unbuilt)
         if entry is None:
             return dataclasses.replace(miss, reason=self._caching.missed(self._subject, key))
         if self._caching.verify:
@@ -144,6 +152,8 @@ class CachedFunction:
             if miss.arguments.kind in self._by_target:  # another thread was sooner
                 return self._function(*args, **kwargs)
             concrete = self._traced(miss, args, kwargs)
+            with self._harmless():
+                miss = self._with_what_was_built(miss)
             if self._failed or miss.key is None or collect.someone_else_collects():
                 return self._function(*args, **kwargs)
             with collect.collecting() as collected:
@@ -166,6 +176,20 @@ class CachedFunction:
             self._serve(miss.arguments, None)
             self._caching.traced(self._subject)
         return concrete
+
+    def _with_what_was_built(self, miss: _Miss) -> _Miss:
+        """Keep what the first trace built; the second, which is the one that runs, belongs to what is there now."""
+        try:
+            builds = [] if miss.walker is None else builds_since(miss.walker, miss.unbuilt)
+            if miss.walker is None or not builds:
+                return miss
+            walker = self._subject.walk(miss.arguments)
+            key, _ = self._caching.find(walker)
+            self._caching.keep_builds(self._subject, miss.walker, builds)
+            return dataclasses.replace(miss, walker=walker, key=key, unbuilt=[])
+        except NoKeyError as error:
+            self._caching.refused(self._subject, error.reason)
+            return dataclasses.replace(miss, key=None)
 
     @contextlib.contextmanager
     def _harmless(self) -> Iterator[None]:
