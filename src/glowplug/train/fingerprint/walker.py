@@ -19,6 +19,7 @@ from .code import CodeReader
 from .errors import NoKeyError
 from .leaves import leaf_text
 from .replacements import replacements
+from .tables import is_table, table_spec
 from .tokens import TokenStream
 from .trusted import is_stock_module, registered_functions
 from .variables import is_variable, variable_spec
@@ -39,6 +40,7 @@ class Walker:
         self._postponed = {} if postponed is None else {id(postponed[0]): postponed[1]}
         self.stream = TokenStream()
         self.variables: list[Any] = []
+        self.tables: list[Any] = []
         self.names: list[str] = []
         self.parts: list[Any] = []  # layers, models, optimizers, losses and metrics, in the order they were met
         self.code = CodeReader(self)
@@ -97,6 +99,9 @@ class Walker:
     def _visit_new(self, value: Any, path: str) -> None:
         if is_variable(value):
             self._visit_variable(value, path)
+        elif is_table(value):
+            self.stream.leaf(path, "table", f"table {len(self.tables)}: {table_spec(value)}")
+            self.tables.append(value)
         elif isinstance(value, (dict, types.MappingProxyType)):
             self._visit_dict(value, path)
         elif isinstance(value, (list, tuple, collections.deque)):

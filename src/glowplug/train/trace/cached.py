@@ -131,7 +131,7 @@ class CachedFunction:
             return dataclasses.replace(miss, expected=entry)
         try:
             with _never_fatal("it cannot be restored"):
-                restored = RestoredFunction(add_functions(entry), entry, walker.variables)
+                restored = RestoredFunction(add_functions(entry), entry, walker.variables, walker.tables)
                 if len(miss.arguments.tensors()) != len(entry.plan["inputs"]):
                     raise DoesNotFitError("it has another number of arguments")
         except DoesNotFitError as error:
@@ -239,7 +239,7 @@ def _check_unchanged(before: Walker, after: Walker) -> None:
 def _stored_form(
     concrete: Any, walker: Walker, collected: collect.Collected, traced: list[list[Any]]
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    captures, constants = capture_plan(concrete, walker.variables)
+    captures, constants = capture_plan(concrete, walker.variables, walker.tables)
     graph = collect.graph_of(collected, concrete)
     functions = portable.to_functions(graph, concrete)
     plan = {

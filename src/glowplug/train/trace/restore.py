@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from glowplug.train.fingerprint.tables import is_constant, table_handle
 from glowplug.train.fingerprint.variables import resource_of, variable_spec
 
 from . import structure
@@ -41,13 +42,13 @@ class RestoredFunction:
     returns.
     """
 
-    def __init__(self, name: str, entry: Entry, variables: Sequence[Any]) -> None:
+    def __init__(self, name: str, entry: Entry, variables: Sequence[Any], tables: Sequence[Any] = ()) -> None:
         from tensorflow.python.eager import context
 
         plan = entry.plan
         self._name = name.encode()
         self._results = int(plan["results"])
-        self._captures = [_bind(capture, variables, entry.blobs) for capture in plan["captures"]]
+        self._captures = [_bind(capture, variables, tables, entry.blobs) for capture in plan["captures"]]
         self._structure = structure.specs(plan["outputs"])
         self._context = context.context()
         if not self._context.has_function(self._name):
@@ -100,8 +101,10 @@ def _check_operations(names: Sequence[str], functions: int, name: str) -> None:
         raise DoesNotFitError(f"its graph needs the operation {missing[0]}, which is not loaded")
 
 
-def capture_plan(concrete: Any, variables: Sequence[Any]) -> tuple[list[Any], dict[str, bytes]]:
-    """Say where each capture of a traced function comes from: a variable by number, or a constant
+def capture_plan(
+    concrete: Any, variables: Sequence[Any], tables: Sequence[Any] = ()
+) -> tuple[list[Any], dict[str, bytes]]:
+    """Say where each capture of a traced function comes from: a variable or a table by number, or a constant
     by value.
     """
     from glowplug.train.fingerprint.errors import NoKeyError
@@ -109,6 +112,7 @@ def capture_plan(concrete: Any, variables: Sequence[Any]) -> tuple[list[Any], di
     if concrete.graph.deferred_external_captures:
         raise NoKeyError("it captures values at call time")
     numbers = {id(resource_of(variable).handle): number for number, variable in enumerate(variables)}
+    table_numbers = {id(table_handle(table)): number for number, table in enumerate(tables)}
     seed = _global_seed_variable()
     plan: list[Any] = []
     constants: dict[str, bytes] = {}
@@ -116,6 +120,11 @@ def capture_plan(concrete: Any, variables: Sequence[Any]) -> tuple[list[Any], di
         if id(external) in numbers:
             number = numbers[id(external)]
             plan.append(["variable", number, variable_spec(variables[number])])
+        elif id(external) in table_numbers:
+            number = table_numbers[id(external)]
+            if not is_constant(tables[number]):
+                raise NoKeyError("it looks up in a table that can change")
+            plan.append(["table", number])
         elif seed is not None and external is resource_of(seed).handle:
             plan.append(["seed"])
         elif external.dtype.name in ("resource", "variant") or not hasattr(external, "numpy"):
@@ -126,9 +135,13 @@ def capture_plan(concrete: Any, variables: Sequence[Any]) -> tuple[list[Any], di
     return plan, constants
 
 
-def _bind(capture: list[Any], variables: Sequence[Any], blobs: Mapping[str, bytes]) -> Any:
+def _bind(capture: list[Any], variables: Sequence[Any], tables: Sequence[Any], blobs: Mapping[str, bytes]) -> Any:
     if capture[0] == "constant":
         return _decode_constant(blobs[capture[1]])
+    if capture[0] == "table":
+        if capture[1] >= len(tables):
+            raise DoesNotFitError(f"there is no table {capture[1]}")
+        return table_handle(tables[capture[1]])
     if capture[0] == "seed":
         from keras.src.random.seed_generator import global_seed_generator
 
