@@ -10,12 +10,58 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
+from glowplug.core.disclosure import disclosed_variables
 from glowplug.core.version import VERSION
 
 from .stock_files import stock_stamps
 
-PREFIXES = ("TF_", "TF2_", "XLA_", "KERAS_")
-_SET_BY_TENSORFLOW = frozenset({"TF2_BEHAVIOR"})  # by its import, whatever it was
+PREFIXES = ("TF_", "TF2_", "XLA_", "KERAS_", "AUTOGRAPH_", "NPY_")
+
+# Variables with such a prefix that cannot change a graph. All others count, whoever reads them.
+_HARMLESS = frozenset(
+    {
+        "TF2_BEHAVIOR",  # set by TensorFlow's import, whatever it was
+        # what is logged or dumped
+        "TF_CPP_MIN_LOG_LEVEL",
+        "TF_CPP_MAX_VLOG_LEVEL",
+        "TF_CPP_MIN_VLOG_LEVEL",
+        "TF_CPP_VMODULE",
+        "TF_CPP_VLOG_FILENAME",
+        "TF_CPP_LOG_THREAD_ID",
+        "TF_DEBUG_LOG_VERBOSITY",
+        "TF_DUMP_GRAPH_PREFIX",
+        "TF_DUMP_GRAPH_NAME_FILTER",
+        "TF_DUMP_GRAPH_FMT",
+        "TF_DUMP_GRAPH_GROUPS",
+        "TF_PROFILER_DISABLED",
+        "AUTOGRAPH_VERBOSITY",
+        # how fast, not what
+        "TF_NUM_INTEROP_THREADS",
+        "TF_NUM_INTRAOP_THREADS",
+        "TF_NUM_BATCH_THREADS",
+        "TF_OVERRIDE_GLOBAL_THREADPOOL",
+        # what they decide is in the key: the backend, and the settings that the file in this folder gives
+        "KERAS_BACKEND",
+        "KERAS_HOME",
+        # read by `fit`, outside its steps
+        "KERAS_MAX_EPOCHS",
+        "KERAS_MAX_STEPS_PER_EPOCH",
+        "KERAS_TORCH_DEVICE",
+        # Terraform's
+        "TF_LOG",
+        "TF_LOG_CORE",
+        "TF_LOG_PROVIDER",
+        "TF_LOG_PATH",
+        "TF_INPUT",
+        "TF_WORKSPACE",
+        "TF_IN_AUTOMATION",
+        "TF_DATA_DIR",
+        "TF_PLUGIN_CACHE_DIR",
+        "TF_CLI_CONFIG_FILE",
+        "TF_IGNORE",
+    }
+)
+_TERRAFORM = ("TF_VAR_", "TF_TOKEN_", "TF_CLI_ARGS", "TF_REGISTRY_")
 FORMAT = 1  # of the stored graphs and of the walk; another number makes all older entries misses
 
 
@@ -45,13 +91,17 @@ def _legacy_keras() -> dict[str, str]:
 
 
 def environment_variables() -> dict[str, str]:
-    """Return the variables that TensorFlow, XLA or Keras may read, without what Glowplug itself added."""
+    """Return the variables that may change a graph, without what Glowplug itself added."""
     from glowplug.train.xla import without_own_flags
 
-    found = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
+    found = {name: value for name, value in os.environ.items() if _counts(name)}
     if "TF_XLA_FLAGS" in found:
         found["TF_XLA_FLAGS"] = without_own_flags(found["TF_XLA_FLAGS"])
-    return {name: value for name, value in found.items() if value and name not in _SET_BY_TENSORFLOW}
+    return disclosed_variables({name: value for name, value in found.items() if value})
+
+
+def _counts(name: str) -> bool:
+    return name.startswith(PREFIXES) and name not in _HARMLESS and not name.startswith(_TERRAFORM)
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,120 @@
+"""What cannot change a graph is no reason to trace again: each case is the second run of one program."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import SRC
+
+pytestmark = pytest.mark.tensorflow
+
+HARMLESS = {
+    "TF_CPP_MIN_LOG_LEVEL": "0",
+    "TF_CPP_VMODULE": "nothing=0",
+    "TF_NUM_INTRAOP_THREADS": "2",
+    "TF_DUMP_GRAPH_PREFIX": "/nowhere",
+    "KERAS_BACKEND": "tensorflow",
+    "KERAS_HOME": "/nowhere",
+    "KERAS_MAX_EPOCHS": "1000",
+    "TF_VAR_database_password": "secret",
+    "TF_TOKEN_app_terraform_io": "secret",
+    "TF_CLI_ARGS_plan": "-refresh=false",
+    "TF_LOG": "trace",
+    "TF_WORKSPACE": "production",
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_a_variable_that_cannot_change_a_graph(name, tmp_path, monkeypatch):
+    from glowplug import train
+    from tests.train import models
+
+    monkeypatch.delenv(name, raising=False)
+    x, y = models.data()
+    with train.enabled(tmp_path / "cache"):
+        models.small().train_on_batch(x, y)
+        monkeypatch.setenv(name, HARMLESS[name])
+        models.small().train_on_batch(x, y)
+        assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
+
+
+PROGRAM = """
+import json
+IMPORTS
+import keras, numpy as np, tensorflow as tf
+from keras import layers
+
+KINDS = {"scale", "shift", "clip", "round"}
+
+class Mine(layers.Layer):
+    def __init__(self, kinds):
+        super().__init__()
+        self.kinds = kinds
+        self.names = frozenset({"one", "two", "three"})
+        self.table = {"a": 1.0, "b": 2.0}
+    def call(self, x):
+        if "scale" in self.kinds and "one" in {"one", "two", "seven"}:
+            x = x * 2.0
+        return x + self.table["a"] * len(KINDS)
+
+keras.utils.set_random_seed(1)
+model = keras.Sequential([keras.Input((4,)), layers.Dense(3), Mine({"scale", "shift", "other"}), layers.Dense(1)])
+model.compile("adam", "mse")
+loss = model.train_on_batch(np.ones((2, 4)), np.ones((2, 1)))
+from glowplug import train as glowplug_train
+print(json.dumps({"loss": float(loss), "counts": glowplug_train.counts()}))
+"""
+ENABLE = "from glowplug import train; train.enable()"
+
+# How the second run differs from the first: what it imports first, whether `run` starts it, and its variables.
+SECOND_RUNS: dict[str, tuple[str, bool, dict[str, str]]] = {
+    "another hash seed": (ENABLE, False, {"PYTHONHASHSEED": "2"}),
+    "TensorFlow imported first": (f"import tensorflow\n{ENABLE}", False, {}),
+    "Keras imported first": (f"import keras\n{ENABLE}", False, {}),
+    "other modules imported before": (f"import decimal, sqlite3, unittest.mock, numpy.testing\n{ENABLE}", False, {}),
+    "other modules imported after": (f"{ENABLE}\nimport asyncio, decimal, sqlite3, unittest.mock", False, {}),
+    "parts of TensorFlow imported by name": (f"import tensorflow.lite, tensorflow.compat.v1\n{ENABLE}", False, {}),
+    "run in place of enable": ("", True, {}),
+    "enable under run": (ENABLE, True, {}),
+    "the backend named": (ENABLE, False, {"KERAS_BACKEND": "tensorflow"}),
+    "no colours, another language": (ENABLE, False, {"NO_COLOR": "1", "LANG": "C.UTF-8", "TERM": "dumb"}),
+}
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    folder = tmp_path_factory.mktemp("needless")
+    told = start(folder, ENABLE, under_run=False, PYTHONHASHSEED="1")
+    assert told["counts"] == {"traced": 1, "stored": 1}
+    return folder, told
+
+
+def start(folder: Path, imports: str, *, under_run: bool, **variables: str) -> Any:
+    script = folder / "program.py"
+    script.write_text(PROGRAM.replace("IMPORTS", imports), encoding="utf-8")
+    launcher = ["-m", "glowplug", "run", "--no-standby"] if under_run else []
+    done = subprocess.run(
+        [sys.executable, *launcher, str(script)],
+        env={**os.environ, "PYTHONPATH": str(SRC), "GLOWPLUG_CACHE_DIR": str(folder / "cache"), **variables},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1]) | {"said": done.stderr}
+
+
+@pytest.mark.parametrize("name", SECOND_RUNS)
+def test_a_second_run_that_differs_in_nothing_that_matters(name, first):
+    folder, told = first
+    imports, under_run, variables = SECOND_RUNS[name]
+    again = start(folder, imports, under_run=under_run, **variables)
+    assert again["counts"] == {"restored": 1}, again["said"]
+    assert again["loss"] == told["loss"]
