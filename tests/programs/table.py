@@ -24,7 +24,6 @@ PROGRAMS: dict[str, Program] = {
     "examples/vision/autoencoder.py": _program(),
     "examples/vision/knowledge_distillation.py": _program(),
     "examples/vision/mixup.py": _program(Replace(r"2000", "64")),
-    "examples/vision/cutmix.py": _program(),
     "examples/vision/cct.py": _program(),
     "examples/vision/convmixer.py": _program(Replace(r"depth=8", "depth=2")),
     "examples/vision/eanet.py": _program(Replace(r"^(num_transformer_blocks) = 8", r"\1 = 2")),

@@ -12,6 +12,7 @@ from .fingerprint.environment import environment_values
 from .fingerprint.stock_files import stock_stamps
 from .fingerprint.walker import Walker
 from .notes import Notes
+from .optimised.graphs import OptimisedGraphs
 from .trace.cached import Subject
 from .trace.entries import Entries
 from .trace.entry import Entry
@@ -22,7 +23,7 @@ _SHOWN_CHANGES = 3
 
 
 class Caching:
-    """One period in which traces are cached. `counts` has `restored`, `traced`, `refused` and `stored`."""
+    """One period in which traces are cached. `counts` has `restored`, `traced`, `refused`, `stored` and `optimised`."""
 
     def __init__(self, store: EntryStore, *, verify: bool, max_bytes: int, notes: Notes) -> None:
         self.active = True
@@ -30,6 +31,7 @@ class Caching:
         self.notes = notes
         self.counts: Counter[str] = Counter()
         self.entries = Entries(store, notes, max_bytes)
+        self.optimised = OptimisedGraphs(self.entries, notes, self.counts)
         self._used: set[str] = set()
 
     def find(self, walker: Walker) -> tuple[Key, Entry | None]:

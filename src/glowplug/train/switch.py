@@ -15,6 +15,7 @@ from glowplug.core.errors import StorageError
 from . import releases, seam, xla
 from .caching import Caching
 from .notes import Notes
+from .optimised import seam as call_seam
 from .skipping import LoadPatch
 from .trace.entry_store import DirectoryStore, EntryStore, MemoryStore, default_directory
 
@@ -25,7 +26,7 @@ class _Current:
     """What is on at the moment."""
 
     caching: Caching | None = None
-    patches: tuple[seam.Patch | LoadPatch, ...] = ()
+    patches: tuple[seam.Patch | LoadPatch | call_seam.CallPatch, ...] = ()
 
 
 def enable(
@@ -37,6 +38,7 @@ def enable(
     alone. `verify` traces all the same and compares: use it to check a program, not to make it fast. Calling
     it again replaces the settings.
     """
+    _import_quickly()  # `glowplug run` enables as soon as Keras is imported
     disable()
     notes = Notes()
     store: EntryStore
@@ -49,9 +51,10 @@ def enable(
     else:
         with contextlib.suppress(OSError):  # a folder that can only be read still has traces to restore
             xla.enable_persistent_cache(directory)
-    _import_quickly()
     _Current.caching = Caching(store, verify=verify, max_bytes=max_bytes, notes=notes)
-    _patch_keras(_Current.caching)
+    _Current.patches = (*_keras_patches(_Current.caching), *_tensorflow_patches(_Current.caching))
+    for patch in _Current.patches:
+        patch.apply()
 
 
 def prepare() -> None:
@@ -103,7 +106,7 @@ def counts() -> dict[str, int]:
     return {} if _Current.caching is None else dict(_Current.caching.counts)
 
 
-def _patch_keras(caching: Caching) -> None:
+def _keras_patches(caching: Caching) -> tuple[seam.Patch | LoadPatch, ...]:
     import keras
 
     unknown_tensorflow = releases.unknown_tensorflow()
@@ -113,14 +116,20 @@ def _patch_keras(caching: Caching) -> None:
         return
     if keras.backend.backend() != "tensorflow":
         caching.notes.warn(f"Keras uses {keras.backend.backend()}: its steps stay stock")
-        return
+        return ()
     unknown = seam.unknown_methods()
     if unknown:
         caching.notes.warn(f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps")
-        return
-    _Current.patches = (seam.Patch(caching), LoadPatch())
-    for patch in _Current.patches:
-        patch.apply()
+        return ()
+    return seam.Patch(caching), LoadPatch()
+
+
+def _tensorflow_patches(caching: Caching) -> tuple[call_seam.CallPatch, ...]:
+    unknown = call_seam.unknown_methods()
+    if unknown:
+        caching.notes.tell(f"this TensorFlow is not known ({', '.join(unknown)}): it optimises every graph anew")
+        return ()
+    return (call_seam.CallPatch(caching),)
 
 
 def _import_quickly() -> None:

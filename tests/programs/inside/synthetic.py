@@ -63,8 +63,8 @@ def engine_noise() -> Split:
 def daily_values(*_: Any, **__: Any) -> Any:
     import pandas as pd
 
-    days = pd.date_range("2014-04-01", periods=700, freq="5min", name="timestamp")
-    return pd.DataFrame({"value": np.sin(np.arange(700) / 10) * 20 + 40}, index=days)
+    days = pd.date_range("2014-04-01", periods=1500, freq="5min", name="timestamp")
+    return pd.DataFrame({"value": np.sin(np.arange(1500) / 10) * 20 + 40}, index=days)
 
 
 def heart() -> Any:

@@ -90,7 +90,7 @@ class CachedFunction:
 
     def _step(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any] | None:
         """Return what to call instead of the function, or None. No part of the function runs in here."""
-        if self._failed or not self._caching.active or not _plain_eager():
+        if self._failed or not self._caching.active or not plain_eager():
             return None
         arguments = signature.arguments_of(self._function, args, kwargs)
         if arguments.kind not in self._by_kind:
@@ -156,6 +156,7 @@ class CachedFunction:
                 miss = self._with_what_was_built(miss)
             if self._failed or miss.key is None or collect.someone_else_collects():
                 return self._function(*args, **kwargs)
+            graph_key = self._caching.optimised.attach(concrete)
             with collect.collecting() as collected:
                 result = self._function(*args, **kwargs)
             try:
@@ -163,6 +164,7 @@ class CachedFunction:
                     self._keep(miss, concrete, collected)
             except NoKeyError as error:
                 self._caching.refused(self._subject, error.reason)
+                self._caching.optimised.keep(graph_key, concrete, collected)
             return result
 
     def _traced(self, miss: _Miss, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -275,7 +277,7 @@ def _seeded(graph: Any) -> bool:
     return any(node.attr[name].i for node in nodes for name in ("seed", "seed2") if name in node.attr)
 
 
-def _plain_eager() -> bool:
+def plain_eager() -> bool:
     """Whether a call runs at once, unrecorded: not inside another function, a tape or a strategy."""
     import tensorflow as tf
     from tensorflow.python.eager import context, record

@@ -31,6 +31,14 @@ def someone_else_collects() -> bool:
     return getattr(summary_ops_v2, "_current_trace_context", None) is not None
 
 
+_under_way: list[Collected] = []
+
+
+def busy() -> bool:
+    """Whether graphs are being collected at the moment, by us or by the user."""
+    return bool(_under_way) or someone_else_collects()
+
+
 @contextlib.contextmanager
 def collecting() -> Iterator[Collected]:
     """Collect the optimised graph of every function that is instantiated inside the block."""
@@ -39,6 +47,7 @@ def collecting() -> Iterator[Collected]:
     current = context.context()
     collected = Collected()
     current.enable_graph_collection()
+    _under_way.append(collected)
     try:
         yield collected
         # What goes wrong here must not lose the result of a step that has run: no graph is a reason not to keep it.
@@ -47,6 +56,7 @@ def collecting() -> Iterator[Collected]:
             if metadata is not None:
                 collected.graphs = [each.post_optimization_graph for each in metadata.function_graphs]
     finally:
+        _under_way.remove(collected)
         current.disable_graph_collection()
 
 

@@ -53,7 +53,7 @@ class RestoredFunction:
         self._context = context.context()
         if not self._context.has_function(self._name):
             raise DoesNotFitError(f"TensorFlow does not know its function {name}")
-        self._attributes = _attributes()
+        self._attributes = call_attributes()
         self._traced_as = str(plan["traced_as"])
         if structure.count(self._structure) != self._results:
             raise DoesNotFitError("it has another number of results")
@@ -152,7 +152,8 @@ def _bind(capture: list[Any], variables: Sequence[Any], tables: Sequence[Any], b
     return resource_of(variables[number]).handle
 
 
-def _attributes() -> tuple[Any, ...]:
+def call_attributes() -> tuple[Any, ...]:
+    """Return how the runtime is to call an optimised graph: as the program configured it, without Grappler."""
     from tensorflow.core.protobuf import config_pb2
     from tensorflow.python.eager import context
 
