@@ -42,7 +42,7 @@ def graph_digest(concrete: Any) -> str:
 
 
 def argument_texts(concrete: Any) -> dict[str, str]:
-    """Return what the runtime knows of each argument when it optimises: type, shape, what a handle refers to, and where."""
+    """Return what the runtime knows of each argument: type, shape, what a handle is for, and the device."""
     from tensorflow.python.ops import handle_data_util
 
     captured = {id(inner): outer for outer, inner in concrete.graph.captures}

@@ -1,6 +1,6 @@
 """Where TensorFlow is changed: the method by which a traced function is called with flat tensors.
 
-Only the first eager call of a traced function is looked at. Tracing, dispatch and everything else stay TensorFlow's own.
+Only the first eager call of a traced function is looked at. Tracing, dispatch and all else stay TensorFlow's own.
 Only a method whose source is known is replaced; with another version of TensorFlow all calls stay stock.
 """
 
