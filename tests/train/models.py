@@ -5,6 +5,7 @@ user may change.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -85,3 +86,11 @@ def trained(model: Any, batch: int = 8, epochs: int = 2, *, also: bool = False) 
 
 def dataset(batch: int = 4) -> Any:
     return tf.data.Dataset.from_tensor_slices(data()).batch(batch, drop_remainder=True)
+
+
+def kept(cache: Path) -> list[str]:
+    """Return which functions a cache has entries of."""
+    from glowplug.train.trace.entries import headers
+    from glowplug.train.trace.entry_store import DirectoryStore
+
+    return [header.info["function"] for _, header in headers(DirectoryStore(cache))]
