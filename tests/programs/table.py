@@ -30,7 +30,9 @@ PROGRAMS: dict[str, Program] = {
     "examples/vision/involution.py": _program(),
     "examples/vision/siamese_contrastive.py": _program(Replace(r"30000", "96")),
     "examples/vision/metric_learning.py": _program(
-        Replace(r"randint\(0, 50000", "randint(0, 192"), Replace(r"num_batches=1000", "num_batches=4")
+        Replace(r"self\.num_batches", "self.batches_wanted"),
+        Replace(r"randint\(0, 50000", "randint(0, 192"),
+        Replace(r"num_batches=1000", "num_batches=4"),
     ),
     "examples/vision/image_classification_with_vision_transformer.py": _program(
         Replace(r"^(transformer_layers) = 8", r"\1 = 2"), Replace(r"2048, 1024", "64, 32")
@@ -61,7 +63,6 @@ PROGRAMS: dict[str, Program] = {
     ),
     "examples/generative/vae.py": _program(Cut(r"^## Display a grid")),
     "examples/generative/vq_vae.py": _program(Cut(r"^# Create a mini sampler")),
-    "examples/generative/pixelcnn.py": _program(Cut(r"^## Demonstration")),
     "examples/generative/wgan_gp.py": _program(
         Replace(r"^BATCH_SIZE = 512", "BATCH_SIZE = 64"), Cut(r"^Display the last")
     ),

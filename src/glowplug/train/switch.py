@@ -113,7 +113,7 @@ def _keras_patches(caching: Caching) -> tuple[seam.Patch | LoadPatch, ...]:
     if unknown_tensorflow:
         caching.active = False
         caching.notes.warn(f"{unknown_tensorflow}: all functions stay stock")
-        return
+        return ()
     if keras.backend.backend() != "tensorflow":
         caching.notes.warn(f"Keras uses {keras.backend.backend()}: its steps stay stock")
         return ()
@@ -125,6 +125,8 @@ def _keras_patches(caching: Caching) -> tuple[seam.Patch | LoadPatch, ...]:
 
 
 def _tensorflow_patches(caching: Caching) -> tuple[call_seam.CallPatch, ...]:
+    if not caching.active:
+        return ()
     unknown = call_seam.unknown_methods()
     if unknown:
         caching.notes.tell(f"this TensorFlow is not known ({', '.join(unknown)}): it optimises every graph anew")
