@@ -65,16 +65,41 @@ print(history == sorted(history, reverse=True), keras.models.load_model('m.keras
     assert done.stdout == "True 19\n", done.stderr
 
 
-def test_a_variable_that_was_set_behind_our_back_is_an_error_and_not_a_wrong_backend(warm):
-    code = "import os; name = '_'.join(['KERAS', 'BACKEND']); os.environ[name] = 'jax'; import keras"
+def test_a_variable_that_a_library_set_is_an_error_and_not_a_wrong_backend(warm):
+    code = "import os; exec(\"os.environ['KERAS_BACKEND'] = 'jax'\"); import keras"
     done = warm("-c", code)
     assert done.returncode == 1
     assert "the program changed variables that the standby has read already: KERAS_BACKEND" in done.stderr
 
 
-def test_the_log_level_may_still_be_set(warm):
-    code = "import os; os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'; import tensorflow; print('good')"
-    assert warm("-c", code).stdout == "good\n"
+@pytest.mark.parametrize("how", ["os.environ['KERAS_BACKEND'] = 'tensorflow'", "exec('{}')"])
+def test_the_backend_that_is_in_use_may_be_set(warm, how):
+    setting = how.format('os.environ.update(KERAS_BACKEND=chr(116) + chr(101) + "nsorflow")')
+    done = warm(
+        "-c", f"import os; {setting}; import keras; print(keras.backend.backend(), os.environ['KERAS_BACKEND'])"
+    )
+    assert done.stdout == "tensorflow tensorflow\n", done.stderr
+
+
+LEVELS = ["'3'", "' 1x'"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_log_level_is_what_it_is_without_a_standby(warm, make_standby, tmp_path, level):
+    code = f"""
+import os
+os.environ['TF_CPP_MIN_LOG_LEVEL'] = {level}
+import tensorflow as tf
+import ctypes
+library = ctypes.CDLL(os.path.join(os.path.dirname(tf.__file__), 'libtensorflow_framework.so.2'))
+names = ('_ZN4absl12lts_%s11MinLogLevelEv' % release for release in
+    ('20230802', '20240116', '20240722', '20250127', '20250512', '20250814'))
+print([function() for name in names if (function := getattr(library, name, None))])
+"""
+    environment = make_standby(tmp_path, tmp_path).environment
+    plain = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert plain.stdout.startswith("["), plain.stderr
+    assert warm("-c", code).stdout == plain.stdout
 
 
 def test_variables_that_an_import_sets_are_set_when_the_program_imports(warm, make_standby, tmp_path):

@@ -76,6 +76,10 @@ class WithheldModules:
         file = getattr(self._modules.get(package), "__file__", None)
         return os.path.dirname(file) if file else None
 
+    def peek(self, name: str) -> ModuleType | None:
+        """Return a withheld module without handing it out."""
+        return self._modules.get(name)
+
     def modules(self) -> list[ModuleType]:
         """Return all that are withheld."""
         return list(self._modules.values())
