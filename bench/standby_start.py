@@ -84,7 +84,9 @@ def main() -> None:
         try:
             found = measure(args.rounds, args.bundles)
         finally:
-            subprocess.run([sys.executable, "-m", "glowplug", "standby", "stop"], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [sys.executable, "-m", "glowplug", "standby", "stop", "--all"], check=True, stdout=subprocess.DEVNULL
+            )
     lines = found["first_lines"]
     stock, warm = lines["stock_ns"] / 1e9, lines["standby_ns"] / 1e9
     print(f"first lines: stock {stock:.2f} s, standby {warm:.3f} s, {lines['times_sooner']}x")

@@ -67,7 +67,9 @@ def main() -> None:
                 one = results[name]
                 print(f"{name}: stock {one['stock_s']:.1f} s, standby {one['standby_s']:.2f} s, {one['times_sooner']}x")
         finally:
-            subprocess.run([sys.executable, "-m", "glowplug", "standby", "stop"], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [sys.executable, "-m", "glowplug", "standby", "stop", "--all"], check=True, stdout=subprocess.DEVNULL
+            )
     for name, one in results.items():
         machine.write_result(f"standby_train_{name}", {"machine": machine.describe(), **one}, partial=False)
 

@@ -101,7 +101,9 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
         for way in WAYS:
             run(way, "-c", "import tensorflow, keras")
         yield run
-        subprocess.run([sys.executable, "-m", "glowplug", "standby", "stop"], env=environment, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-m", "glowplug", "standby", "stop", "--all"], env=environment, capture_output=True
+        )
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""Preloaded first, it changes nothing: so that both sides have as many modules."""
