@@ -1,26 +1,29 @@
 """Files and directories that appear whole or not at all.
 
-A writer works on a hidden sibling, which is renamed onto the final name once its bytes are on disk. A crash leaves
-the old content, or nothing, plus a sibling that `remove_stale_siblings` clears on the next write.
+A writer works on a hidden sibling, which takes the final name in one step once its bytes are on disk: `unfinished` says
+whose those siblings are. A crash leaves the old content, or nothing, and what else it leaves the next writer removes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from . import unfinished
 from .errors import OutputExistsError, StorageError
 
-_MARK = ".glowplug-partial-"
+_NOREPLACE, _EXCHANGE = 1, 2  # flags of renameat2
+_AT_FDCWD = -100
+_NO_SUCH_RENAME = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)  # an old kernel, or a file system that cannot do it
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
     """Raise `OutputExistsError` when `path` exists and `force` is off."""
-    if not force and (path.exists() or path.is_symlink()):
+    if not force and os.path.lexists(path):
         raise OutputExistsError("the output exists already", seen=path, remedy="pass --force to replace it")
 
 
@@ -37,71 +40,117 @@ def write_file(path: Path, data: bytes, *, force: bool = True, mode: int = 0o666
     """Write `data` to `path` through a sibling temporary file, fsync and rename. `mode` is subject to the umask."""
     refuse_existing(path, force=force)
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}{_MARK}", dir=path.parent)
-    except OSError as error:
-        raise StorageError("cannot write here", seen=f"{path.parent} ({error.strerror})") from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
+        unfinished.sweep(str(path.parent), path.name)
+        with unfinished.new_file(str(path), mode=mode, sync=True) as stream:
             stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(mode & ~_umask())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise StorageError("cannot write here", seen=f"{path} ({error.strerror})") from error
 
 
 @contextlib.contextmanager
 def new_directory(path: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a hidden sibling directory that becomes `path` when the block ends well, and vanishes when it does not.
 
-    With `force`, a directory that was there is replaced: it is renamed away first, so a reader that has it mapped
-    keeps its files, and a crash in between leaves it under its hidden name rather than losing it.
+    With `force`, what was there is replaced: the two change places in one step, so that there is no moment without
+    either, and a reader that has the old one open keeps it.
     """
-    refuse_existing(path, force=force)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        remove_stale_siblings(path)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}{_MARK}{os.getpid()}-", dir=path.parent))
+        restore_displaced(path)
+        refuse_existing(path, force=force)
+        unfinished.sweep(str(path.parent), path.name)
+        hidden, lock = unfinished.new_folder(str(path))
     except OSError as error:
         raise StorageError("cannot write here", seen=f"{path.parent} ({error.strerror})") from error
     try:
-        yield temporary
-        temporary.chmod(0o777 & ~_umask())
-        _replace_directory(temporary, path, force=force)
+        yield Path(hidden)
+        _publish(hidden, path, force=force)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    sync_directory(path.parent)
-
-
-def remove_stale_siblings(path: Path) -> None:
-    """Remove the partial outputs for `path` whose writers are no longer alive."""
-    prefix = f".{path.name}{_MARK}"
-    for sibling in path.parent.glob(f"{prefix}*-*"):
-        owner = sibling.name[len(prefix) :].partition("-")[0]
-        if owner.isdigit() and not Path("/proc", owner).exists() and Path("/proc/self").exists():
-            shutil.rmtree(sibling, ignore_errors=True)
-
-
-def _replace_directory(temporary: Path, path: Path, *, force: bool) -> None:
-    refuse_existing(path, force=force)
-    if not path.exists():
-        temporary.rename(path)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}{_MARK}{os.getpid()}-", dir=path.parent)) / "old"
-    path.rename(old)
-    try:
-        temporary.rename(path)
-    except BaseException:
-        old.rename(path)
+        unfinished.remove(hidden)
         raise
     finally:
-        if path.exists():
-            shutil.rmtree(old.parent, ignore_errors=True)
+        os.close(lock)
+
+
+def restore_displaced(path: Path) -> bool:
+    """Give back its name to a directory that a killed writer had moved aside; say whether there was one.
+
+    Where the other one has taken the name, what was moved aside is removed.
+    """
+    left = unfinished.leftovers(str(path.parent), unfinished.DISPLACED, path.name)
+    for hidden in left:
+        if not os.path.lexists(path):
+            with contextlib.suppress(OSError):
+                _rename(hidden, path, _NOREPLACE)
+                return True
+        unfinished.remove(hidden)
+    return False
+
+
+def _publish(hidden: str, path: Path, *, force: bool) -> None:
+    try:
+        Path(hidden).chmod(0o777 & ~_umask())
+        while True:
+            try:
+                _rename(hidden, path, _NOREPLACE)
+                break
+            except FileExistsError:
+                refuse_existing(path, force=force)
+            with contextlib.suppress(FileNotFoundError):  # it went away meanwhile
+                _replace(hidden, path)
+                break
+        sync_directory(path.parent)
+    except OSError as error:
+        raise StorageError("cannot write here", seen=f"{path} ({error.strerror})") from error
+
+
+def _replace(hidden: str, path: Path) -> None:
+    """Put the directory `hidden` in the place of what stands at `path`, and remove that."""
+    try:
+        _rename(hidden, path, _EXCHANGE)
+    except OSError as error:
+        if error.errno not in _NO_SUCH_RENAME:
+            raise
+        _replace_in_two_steps(hidden, path)
+    else:
+        unfinished.remove(hidden)
+
+
+def _replace_in_two_steps(hidden: str, path: Path) -> None:
+    """Move the old one aside first. It is locked meanwhile: whoever finds it without a lock gives it its name back."""
+    aside = unfinished.hidden_name(str(path), unfinished.DISPLACED)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        path.rename(aside)
+        try:
+            Path(hidden).rename(path)
+        except BaseException:
+            Path(aside).rename(path)
+            raise
+        unfinished.remove(aside)
+    finally:
+        os.close(descriptor)
+
+
+def _rename(source: str, target: Path, flags: int) -> None:
+    """Rename without replacing, or exchange, in one step; without replacing also where the kernel cannot do that."""
+    import ctypes
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is not None:
+        if call(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flags) == 0:
+            return
+        code = ctypes.get_errno()
+    else:
+        code = errno.ENOSYS
+    if flags != _NOREPLACE or code not in _NO_SUCH_RENAME:
+        raise OSError(code, os.strerror(code), str(target))
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    Path(source).rename(target)
 
 
 def _umask() -> int:

@@ -56,30 +56,30 @@ def new_file(path: str, *, mode: int = 0o666, sync: bool = False) -> Iterator[IO
         raise
 
 
-@contextlib.contextmanager
-def new_folder(path: str) -> Iterator[str]:
-    """Yield a hidden empty folder beside `path`, locked during the block; the block gives it its name or removes it."""
+def new_folder(path: str) -> tuple[str, int]:
+    """Make a hidden empty folder beside `path`; return its path and a descriptor, which locks it until it is closed."""
     while True:
         temporary = hidden_name(path, PARTIAL)
         os.mkdir(temporary, 0o700)
         descriptor = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         if _claim(descriptor, temporary):
-            break
-        os.close(descriptor)
-    try:
-        yield temporary
-    finally:
+            return temporary, descriptor
         os.close(descriptor)
 
 
 def sweep(folder: str, name: str | None = None) -> None:
     """Remove what killed writers left in `folder`: of the file or folder `name`, or of all."""
     for found in leftovers(folder, PARTIAL, name):
-        if os.path.isdir(found) and not os.path.islink(found):
-            shutil.rmtree(found, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                os.unlink(found)
+        remove(found)
+
+
+def remove(path: str) -> None:
+    """Remove a file, a link or a whole folder, as far as that can be done."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def leftovers(folder: str, mark: str, name: str | None = None) -> list[str]:

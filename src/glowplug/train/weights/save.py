@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
+from glowplug.core import unfinished
 from glowplug.core.errors import StorageError, UnsupportedModelError, UsageError
 from glowplug.core.files import refuse_existing, sync_directory
 from glowplug.core.version import VERSION
@@ -39,34 +39,20 @@ def save_weights(model: Any, path: str | os.PathLike[str], *, force: bool = Fals
     chosen = targets(model)
     ordered = sorted(chosen, key=lambda one: (_nbytes(one) % ALIGNMENT != 0, -_nbytes(one)))
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
-    except OSError as error:
-        raise StorageError("cannot write here", seen=f"{target.parent} ({error.strerror})") from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
+        unfinished.sweep(str(target.parent), target.name)
+        with unfinished.new_file(str(target), sync=True) as stream:
             _write(stream, _header(chosen, ordered), ordered)
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        refuse_existing(target, force=force)
-        temporary.replace(target)
+            refuse_existing(target, force=force)
+        sync_directory(target.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StorageError("the weights could not be written", seen=f"{target} ({error.strerror})") from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_directory(target.parent)
 
 
-def _write(stream: BinaryIO, header: bytes, ordered: Iterable[LoadableVariable]) -> None:
+def _write(stream: IO[bytes], header: bytes, ordered: Iterable[LoadableVariable]) -> None:
     stream.write(len(header).to_bytes(8, "little"))
     stream.write(header)
     for one in ordered:
         stream.write(np.ascontiguousarray(one.variable.numpy()).reshape(-1).view(np.uint8).data)
-    stream.flush()
-    os.fsync(stream.fileno())
 
 
 def _header(chosen: tuple[LoadableVariable, ...], ordered: list[LoadableVariable]) -> bytes:
