@@ -1,14 +1,16 @@
 """Opens a bundle for use: reads the manifest and proves that the files it lists are there, whole and inside.
 
-Weights are mapped, never read, so their digests are not checked here: `verify` does that.
+The directory is opened once, and everything is reached through it: a bundle that is replaced meanwhile is either the
+one that was opened or an error, never a mixture. Weights are mapped, never read, so their digests are not checked here:
+`verify` does that. A file that somebody shortens while it is mapped ends the process (SIGBUS); replacing a bundle as
+`pack` does never changes a file that is there.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 
@@ -21,7 +23,9 @@ from glowplug.core.errors import (
     StorageError,
     UnsafePathError,
 )
+from glowplug.core.files import restore_displaced
 from glowplug.core.manifest import Asset, FileEntry, Manifest
+from glowplug.core.regular_files import LeavesFolderError, NotRegularError, OpenFolder
 
 from . import layout, schema
 
@@ -30,20 +34,41 @@ _REMEDY = "fetch or pack the bundle again"
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle whose manifest, file sizes and graphs have been checked. `root` has no symbolic link in it."""
+    """A bundle whose manifest, file sizes and graphs have been checked.
+
+    `root` is where it was found, without symbolic links; `folder` is the directory itself, and `manifest_digest` the
+    SHA-256 of the manifest's file.
+    """
 
     root: Path
     manifest: Manifest
+    manifest_digest: str = field(repr=False)
+    folder: OpenFolder = field(repr=False, compare=False)
 
     def graph_bytes(self, portable: bool = False) -> bytes:
         """Return the serialized graph, optimised or portable, after checking its digest."""
         return self.read_file(layout.PORTABLE_GRAPH if portable else layout.GRAPH)
 
+    def read_file(self, path: str) -> bytes:
+        """Return the content of a file that the manifest lists, after checking its digest."""
+        entry = self.manifest.files.get(path)
+        if entry is None:
+            raise MissingFileError("the bundle does not have this file", seen=path, remedy=_REMEDY)
+        with self.open_file(path) as stream:
+            data = stream.read(entry.size + 1)  # of a file that grows, no more than shows it
+        check_size(path, len(data), entry)
+        check_digest(path, sha256(data), entry)
+        return data
+
     def check_files(self, prefix: str) -> None:
         """Check the digest of every listed file whose path begins with `prefix`."""
-        for path, entry in self.manifest.files.items():
+        for path in self.manifest.files:
             if path.startswith(prefix):
-                _read_checked(self.root, path, entry)
+                self.read_file(path)
+
+    def open_file(self, path: str) -> FileIO:
+        """Open a listed file for unbuffered reading; refuse one that is missing, not regular or not inside."""
+        return FileIO(_open(self.folder, path))
 
     def map_weights(self) -> mmap.mmap:
         """Map `weights.bin` shared and read-only; close the map when no tensor points into it any more.
@@ -54,20 +79,13 @@ class Bundle:
         entry = self.manifest.files.get(layout.WEIGHTS)
         if entry is None or not entry.size:
             return mmap.mmap(-1, 1, access=mmap.ACCESS_READ)
-        with open_file(self.root, layout.WEIGHTS) as stream:
+        with self.open_file(layout.WEIGHTS) as stream:
             check_size(layout.WEIGHTS, os.fstat(stream.fileno()).st_size, entry)
             return mmap.mmap(stream.fileno(), entry.size, access=mmap.ACCESS_READ)
 
     def asset_path(self, asset: Asset) -> Path:
-        """Return where the file of an asset lies."""
-        return self.root / asset.path
-
-    def read_file(self, path: str) -> bytes:
-        """Return the content of a file that the manifest lists, after checking its digest."""
-        entry = self.manifest.files.get(path)
-        if entry is None:
-            raise MissingFileError("the bundle does not have this file", seen=path, remedy=_REMEDY)
-        return _read_checked(self.root, path, entry)
+        """Return a path to the file of an asset, good as long as this bundle is referred to."""
+        return Path(self.folder.path, asset.path)
 
     @property
     def warmup_files(self) -> tuple[Path, ...]:
@@ -77,60 +95,74 @@ class Bundle:
 
 def open_bundle(directory: Path) -> Bundle:
     """Check and open the bundle at `directory`. Files that the manifest does not list are not looked at."""
-    root = Path(os.path.realpath(directory))  # once: an alias that is switched later must not mix two bundles
-    manifest = read_manifest(root)
-    for path, entry in manifest.files.items():
-        check_size(path, locate(root, path)[1].st_size, entry)
-    bundle = Bundle(root, manifest)
+    root = Path(os.path.realpath(directory))
+    folder = _open_folder(root)
+    data = _manifest_bytes(folder, root)
+    bundle = Bundle(root, schema.parse(data), sha256(data), folder)
+    for path, entry in bundle.manifest.files.items():
+        with bundle.open_file(path) as stream:
+            check_size(path, os.fstat(stream.fileno()).st_size, entry)
     for path in (layout.GRAPH, layout.PORTABLE_GRAPH):
-        if path in manifest.files:
-            _read_checked(root, path, manifest.files[path])
+        if path in bundle.manifest.files:
+            bundle.read_file(path)
     return bundle
 
 
 def read_manifest(root: Path) -> Manifest:
     """Read and parse the manifest of the bundle at `root`."""
-    path = root / layout.MANIFEST
+    return schema.parse(_manifest_bytes(_open_folder(root), root))
+
+
+def _open_folder(root: Path) -> OpenFolder:
     try:
-        with path.open("rb") as stream:
-            data = stream.read(schema.MAX_MANIFEST_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        raise NotABundleError(
-            f"not a bundle: there is no {layout.MANIFEST}", seen=root, remedy="make one with `glowplug pack`"
-        ) from None
+        return OpenFolder(root)
+    except FileNotFoundError:
+        if restore_displaced(root):  # whoever was replacing it was killed halfway
+            return _open_folder(root)
+        raise _not_a_bundle(root) from None
+    except NotADirectoryError:
+        raise _not_a_bundle(root) from None
     except OSError as error:
-        raise StorageError("the manifest cannot be read", seen=f"{path} ({error.strerror})") from error
-    return schema.parse(data)
+        raise StorageError("the bundle cannot be opened", seen=f"{root} ({error.strerror})") from error
 
 
-def locate(root: Path, path: str) -> tuple[Path, os.stat_result]:
-    """Return the listed file and its status; refuse one that is missing, not regular or not inside `root`."""
+def _manifest_bytes(folder: OpenFolder, root: Path) -> bytes:
     try:
-        real = os.path.realpath(f"{root}/{path}", strict=True)
-        status = os.stat(real)  # noqa: PTH116 - pathlib takes three times as long, for every file
+        with FileIO(folder.open(layout.MANIFEST)) as stream:
+            return stream.read(schema.MAX_MANIFEST_BYTES + 1)
+    except FileNotFoundError:
+        raise _not_a_bundle(root) from None
+    except OSError as error:
+        if isinstance(error, NotRegularError):
+            raise _not_a_bundle(root, f" ({layout.MANIFEST} is {error.strerror})") from None
+        raise StorageError("the manifest cannot be read", seen=f"{root} ({error.strerror})") from error
+
+
+def _not_a_bundle(root: Path, reason: str = "") -> NotABundleError:
+    return NotABundleError(
+        f"not a bundle: there is no {layout.MANIFEST}", seen=f"{root}{reason}", remedy="make one with `glowplug pack`"
+    )
+
+
+def _open(folder: OpenFolder, path: str) -> int:
+    try:
+        return folder.open(path)
     except FileNotFoundError:
         raise MissingFileError("the bundle lacks a file", seen=path, remedy=_REMEDY) from None
+    except LeavesFolderError as error:
+        raise UnsafePathError(
+            "a file of the bundle is a link that leaves it",
+            seen=f"{path} -> {error.filename2}",
+            remedy="put the file itself into the bundle's directory",
+        ) from None
+    except NotRegularError as error:
+        raise MissingFileError(
+            "a file of the bundle is not a regular file", seen=f"{path} ({error.strerror})", remedy=_REMEDY
+        ) from None
     except OSError as error:
         raise MissingFileError(
             "a file of the bundle cannot be read", seen=f"{path} ({error.strerror})", remedy=_REMEDY
         ) from error
-    if not real.startswith(f"{root}{os.sep}"):
-        raise UnsafePathError(
-            "a file of the bundle is a link that leaves it",
-            seen=f"{path} -> {real}",
-            remedy="put the file itself into the bundle's directory",
-        )
-    if not stat.S_ISREG(status.st_mode):
-        raise MissingFileError("a file of the bundle is not a regular file", seen=path, remedy=_REMEDY)
-    return Path(real), status
-
-
-def open_file(root: Path, path: str) -> FileIO:
-    """Open a listed file for unbuffered reading."""
-    try:
-        return FileIO(locate(root, path)[0])
-    except OSError as error:
-        raise StorageError("a file of the bundle cannot be read", seen=f"{path} ({error.strerror})") from error
 
 
 def check_size(path: str, size: int, entry: FileEntry) -> None:
@@ -151,13 +183,3 @@ def check_digest(path: str, digest: str, entry: FileEntry) -> None:
             seen=f"SHA-256 {digest} in place of {entry.sha256}",
             remedy=_REMEDY,
         )
-
-
-def _read_checked(root: Path, path: str, entry: FileEntry) -> bytes:
-    """Read a file whose bytes are about to be used. What is hashed is what is returned."""
-    with open_file(root, path) as stream:
-        check_size(path, os.fstat(stream.fileno()).st_size, entry)
-        data = stream.readall()
-    check_size(path, len(data), entry)
-    check_digest(path, sha256(data), entry)
-    return data

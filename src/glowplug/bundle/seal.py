@@ -1,6 +1,8 @@
 """Says whether this user packed a bundle: a keyed hash of its manifest, with a key that only this user can read.
 
-The seal travels with the bundle but proves something only on machines that have the key.
+The seal travels with the bundle but proves something only on machines that have the key. TensorFlow opens the files of
+a SavedModel by their names, after they were checked. So a seal counts only as long as nobody else can write to the
+SavedModel: its folders and files belong to this user or to root, are closed to others, and all of them were packed.
 """
 
 from __future__ import annotations
@@ -8,48 +10,103 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+import stat
+from io import FileIO
 from pathlib import Path
 
+from glowplug.core.digest import sha256
+from glowplug.core.errors import StorageError
 from glowplug.core.files import write_file
+from glowplug.core.regular_files import open_regular
 
 from . import layout
+from .reader import Bundle
 
 _KEY_BYTES = 32
+_SEAL_BYTES = 64
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def seal(directory: Path) -> None:
-    """Seal the bundle in `directory` as packed by this user."""
-    write_file(directory / layout.SEAL, _tag(directory, _key(create=True)))
-
-
-def is_sealed_here(directory: Path) -> bool:
-    """Say whether this user packed the bundle on a machine with the same key."""
+    """Seal the bundle in `directory` as packed by this user; a user who has no place for a key seals nothing."""
     try:
-        key = _key(create=False)
-        stored = (directory / layout.SEAL).read_bytes()
+        key = _key() or _new_key()
+    except (OSError, StorageError):
+        return
+    write_file(directory / layout.SEAL, _tag((directory / layout.MANIFEST).read_bytes(), key))
+
+
+def is_sealed_here(bundle: Bundle) -> bool:
+    """Say whether this user packed the bundle on a machine with the same key, and nobody else can change it."""
+    return not distrust(bundle)
+
+
+def distrust(bundle: Bundle) -> str:
+    """Return why the seal does not count; nothing where it does."""
+    try:
+        key = _key()
+        with FileIO(bundle.folder.open(layout.SEAL)) as stream:
+            stored = stream.read(_SEAL_BYTES + 1)
+        with FileIO(bundle.folder.open(layout.MANIFEST)) as stream:
+            manifest = stream.readall()
     except OSError:
-        return False
-    return hmac.compare_digest(stored, _tag(directory, key))
+        key = None
+    if key is None or sha256(manifest) != bundle.manifest_digest or not hmac.compare_digest(stored, _tag(manifest, key)):
+        return "you did not pack this one"
+    return _exposure(bundle)
 
 
-def _tag(directory: Path, key: bytes) -> bytes:
-    manifest = (directory / layout.MANIFEST).read_bytes()
+def _exposure(bundle: Bundle) -> str:
+    """Return what others could change, or have added, below the folder of the SavedModel."""
+    root = bundle.folder.path
+    places = [("", os.stat(root))]
+    for folder, folders, names in os.walk(f"{root}/{layout.SAVED_MODEL}".rstrip("/")):
+        relative = folder.removeprefix(f"{root}/")
+        places.append((relative, os.lstat(folder)))
+        for name in folders + names:
+            path = f"{relative}/{name}"
+            status = os.lstat(f"{folder}/{name}")
+            places.append((path, status))
+            if not stat.S_ISDIR(status.st_mode) and path not in bundle.manifest.files:
+                return f"{path} was not packed with it"
+    for path, status in places:
+        if status.st_uid not in (os.geteuid(), 0) or status.st_mode & _OTHERS_MAY_WRITE and not _is_link(status):
+            return f"other users can change {path or 'its folder'}"
+    return ""
+
+
+def _is_link(status: os.stat_result) -> bool:
+    return stat.S_ISLNK(status.st_mode)
+
+
+def _tag(manifest: bytes, key: bytes) -> bytes:
     return hmac.new(key, manifest, "sha256").hexdigest().encode()
 
 
-def _key(*, create: bool) -> bytes:
-    base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
-    path = Path(base) / "glowplug" / "pack-key"
+def _key() -> bytes | None:
+    """Return this user's key, None where there is none that nobody else could know."""
     try:
-        key = path.read_bytes()
-        status = path.stat()
-        if len(key) == _KEY_BYTES and status.st_uid == os.geteuid() and not status.st_mode & 0o077:
-            return key
+        with FileIO(open_regular(_key_path())) as stream:
+            status = os.fstat(stream.fileno())
+            key = stream.read(_KEY_BYTES + 1)
     except FileNotFoundError:
-        pass
-    if not create:
-        raise FileNotFoundError(path)
+        return None
+    private = status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    return key if private and len(key) == _KEY_BYTES else None
+
+
+def _new_key() -> bytes:
+    path = _key_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = secrets.token_bytes(_KEY_BYTES)
     write_file(path, key, mode=0o600)
     return key
+
+
+def _key_path() -> Path:
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):  # the specification has a relative one ignored
+        base = os.path.expanduser("~/.local/state")  # noqa: PTH111 - it stays as it is where there is no home
+    if not os.path.isabs(base):
+        raise FileNotFoundError("this user has no home")
+    return Path(base, "glowplug", "pack-key")

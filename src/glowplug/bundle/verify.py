@@ -13,7 +13,7 @@ from glowplug.core.errors import PaddingError
 from glowplug.core.manifest import Manifest
 
 from . import allowlist, layout
-from .reader import check_digest, open_bundle, open_file
+from .reader import Bundle, check_digest, open_bundle
 
 Progress = Callable[[int, int], None]
 
@@ -43,13 +43,13 @@ def verify(directory: Path, *, progress: Progress | None = None, extra_ops: Coll
     done = 0
     for path, entry in manifest.files.items():
         digest = hashlib.sha256()
-        for chunk in _chunks(bundle.root, path):
+        for chunk in _chunks(bundle, path):
             digest.update(chunk)
             done += len(chunk)
             if progress is not None:
                 progress(done, total)
         check_digest(path, digest.hexdigest(), entry)
-    _check_padding(bundle.root, manifest)
+    _check_padding(bundle)
     if manifest.engine == "native":
         for portable in (False, True):
             if not portable or layout.PORTABLE_GRAPH in manifest.files:
@@ -57,19 +57,20 @@ def verify(directory: Path, *, progress: Progress | None = None, extra_ops: Coll
     return Report(bundle.root, manifest, done, tuple(_unlisted(bundle.root, manifest)))
 
 
-def _chunks(root: Path, path: str) -> Iterator[memoryview]:
+def _chunks(bundle: Bundle, path: str) -> Iterator[memoryview]:
     buffer = memoryview(bytearray(_CHUNK_BYTES))
-    with open_file(root, path) as stream:
+    with bundle.open_file(path) as stream:
         while count := stream.readinto(buffer):
             yield buffer[:count]
 
 
-def _check_padding(root: Path, manifest: Manifest) -> None:
+def _check_padding(bundle: Bundle) -> None:
     """Raise `PaddingError` unless every byte that no tensor owns is zero: nothing hides in between."""
+    manifest = bundle.manifest
     entry = manifest.files.get(layout.WEIGHTS)
     if entry is None:
         return
-    with open_file(root, layout.WEIGHTS) as stream:
+    with bundle.open_file(layout.WEIGHTS) as stream:
         position = 0
         for start, end in [*((t.offset, t.offset + t.nbytes) for t in manifest.tensors), (entry.size,) * 2]:
             stream.seek(position)

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from glowplug.cli.output import print_json
 
     bundle = open_bundle(Path(args.bundle))
-    sealed = is_sealed_here(bundle.root)
+    sealed = is_sealed_here(bundle)
     if args.json:
         document = {
             "path": str(bundle.root),

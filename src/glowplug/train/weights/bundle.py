@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from glowplug.bundle import layout
-from glowplug.bundle.reader import open_bundle, open_file
+from glowplug.bundle.reader import open_bundle
 from glowplug.core.errors import WeightsError
 from glowplug.core.manifest import Manifest
 
@@ -28,8 +28,8 @@ def bind(model: Any, targets: tuple[LoadableVariable, ...], path: Path, files: E
         return saved_model.bind(model, targets, bundle.root / "saved_model")
     named: dict[str, Entry] = {}
     if bundle.manifest.variables:
-        open_file(bundle.root, layout.WEIGHTS).close()  # refuses a link out of the bundle
-        file = files.enter_context(RegionFile(bundle.root / layout.WEIGHTS, mapped=mapped))
+        bundle.open_file(layout.WEIGHTS).close()  # refuses a link out of the bundle
+        file = files.enter_context(RegionFile(Path(bundle.folder.path, layout.WEIGHTS), mapped=mapped))
         named = _named(bundle.manifest, file)
     plan = saved_model.by_exported_names(targets, named)
     absent = [one.variable.path for one in plan.bindings if one.required and one.entry is None]

@@ -26,7 +26,7 @@ class RegionFile:
     def __init__(self, path: Path, *, mapped: bool = True) -> None:
         self.path = path
         try:
-            self._descriptor = os.open(path, os.O_RDONLY)
+            self._descriptor = open_regular(path)
             self.size = os.fstat(self._descriptor).st_size
         except OSError as error:
             raise StorageError("the weights cannot be read", seen=f"{path} ({error.strerror})") from error
