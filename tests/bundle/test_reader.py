@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import mmap
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,8 @@ from glowplug.bundle.reader import open_bundle
 from glowplug.bundle.verify import verify
 from glowplug.bundle.writer import BundleWriter
 from glowplug.core import errors
+from glowplug.core.unfinished import DISPLACED, hidden_name
+from tests.core.test_regular_files import KINDS, make
 
 from .samples import copy_golden, field, function, graph, node, replace_file, write_golden
 
@@ -127,3 +132,52 @@ def test_opening_a_bundle_imports_nothing_heavy(tmp_path):
     )
     result = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["bundle.json", "graph.pb", "weights.bin", "assets/vocab.txt"])
+def test_what_is_no_ordinary_file_is_refused_without_being_opened(kind: str, name: str, tmp_path: Path) -> None:
+    directory = copy_golden(tmp_path / "bundle")
+    (directory / name).unlink()
+    make(kind, directory / name)
+    with pytest.raises(errors.BundleError) as caught:
+        open_bundle(directory)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_bundle_that_is_replaced_is_the_old_one_or_an_error(tmp_path: Path) -> None:
+    directory = copy_golden(tmp_path / "bundle")
+    weights, graph = (directory / "weights.bin").read_bytes(), (directory / "graph.pb").read_bytes()
+    bundle = open_bundle(directory)
+    directory.rename(tmp_path / "old")
+    shutil.copytree(tmp_path / "old", directory)
+    (directory / "weights.bin").write_bytes(b"\xff" * len(weights))
+    (directory / "assets" / "vocab.txt").write_text("other")
+    with bundle.map_weights() as mapped:
+        assert mapped[:] == weights
+    assert bundle.graph_bytes() == graph
+    assert bundle.asset_path(bundle.manifest.assets[0]).read_bytes() == b"red\ngreen\nblue\n"
+    shutil.rmtree(tmp_path / "old")
+    with pytest.raises(errors.MissingFileError):
+        bundle.graph_bytes()
+    with pytest.raises(errors.MissingFileError):
+        bundle.map_weights()
+
+
+def test_a_bundle_that_a_killed_writer_had_moved_aside_is_found(tmp_path: Path) -> None:
+    directory = copy_golden(tmp_path / "bundle")
+    hidden = Path(hidden_name(str(directory), DISPLACED))
+    directory.rename(hidden)
+    assert open_bundle(directory).root == directory
+    assert not hidden.exists()
+
+
+def test_hard_links_and_holes_are_files_like_others(tmp_path: Path) -> None:
+    directory = copy_golden(tmp_path / "bundle")
+    (directory / "graph.pb").rename(tmp_path / "first name")
+    os.link(tmp_path / "first name", directory / "graph.pb")
+    open_bundle(directory)
+    with (directory / "weights.bin").open("r+b") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(errors.FileSizeError):
+        open_bundle(directory)

@@ -54,17 +54,29 @@ class Bundle:
         entry = self.manifest.files.get(path)
         if entry is None:
             raise MissingFileError("the bundle does not have this file", seen=path, remedy=_REMEDY)
-        with self.open_file(path) as stream:
+        return self._read_checked(path, entry, self.folder, path)
+
+    def open_folder(self, path: str) -> OpenFolder:
+        """Open a folder of the bundle."""
+        try:
+            return OpenFolder(f"{self.folder.path}/{path}")
+        except OSError as error:
+            raise MissingFileError(
+                "the bundle lacks a folder", seen=f"{path} ({error.strerror})", remedy=_REMEDY
+            ) from error
+
+    def check_file(self, path: str, folder: OpenFolder, name: str) -> None:
+        """Check that `name` in an open folder has the digest that the manifest gives for `path`."""
+        self._read_checked(path, self.manifest.files[path], folder, name)
+
+    @staticmethod
+    def _read_checked(path: str, entry: FileEntry, folder: OpenFolder, name: str) -> bytes:
+        with FileIO(_open(folder, name)) as stream:
+            check_size(path, os.fstat(stream.fileno()).st_size, entry)  # before memory is taken for it
             data = stream.read(entry.size + 1)  # of a file that grows, no more than shows it
         check_size(path, len(data), entry)
         check_digest(path, sha256(data), entry)
         return data
-
-    def check_files(self, prefix: str) -> None:
-        """Check the digest of every listed file whose path begins with `prefix`."""
-        for path in self.manifest.files:
-            if path.startswith(prefix):
-                self.read_file(path)
 
     def open_file(self, path: str) -> FileIO:
         """Open a listed file for unbuffered reading; refuse one that is missing, not regular or not inside."""
@@ -132,9 +144,11 @@ def _manifest_bytes(folder: OpenFolder, root: Path) -> bytes:
             return stream.read(schema.MAX_MANIFEST_BYTES + 1)
     except FileNotFoundError:
         raise _not_a_bundle(root) from None
+    except NotRegularError as error:
+        raise _not_a_bundle(root, f" ({layout.MANIFEST} is {error.strerror})") from None
+    except LeavesFolderError as error:
+        raise _leaves(error) from None
     except OSError as error:
-        if isinstance(error, NotRegularError):
-            raise _not_a_bundle(root, f" ({layout.MANIFEST} is {error.strerror})") from None
         raise StorageError("the manifest cannot be read", seen=f"{root} ({error.strerror})") from error
 
 
@@ -150,11 +164,7 @@ def _open(folder: OpenFolder, path: str) -> int:
     except FileNotFoundError:
         raise MissingFileError("the bundle lacks a file", seen=path, remedy=_REMEDY) from None
     except LeavesFolderError as error:
-        raise UnsafePathError(
-            "a file of the bundle is a link that leaves it",
-            seen=f"{path} -> {error.filename2}",
-            remedy="put the file itself into the bundle's directory",
-        ) from None
+        raise _leaves(error) from None
     except NotRegularError as error:
         raise MissingFileError(
             "a file of the bundle is not a regular file", seen=f"{path} ({error.strerror})", remedy=_REMEDY
@@ -163,6 +173,14 @@ def _open(folder: OpenFolder, path: str) -> int:
         raise MissingFileError(
             "a file of the bundle cannot be read", seen=f"{path} ({error.strerror})", remedy=_REMEDY
         ) from error
+
+
+def _leaves(error: LeavesFolderError) -> UnsafePathError:
+    return UnsafePathError(
+        "a file of the bundle is a link that leaves it",
+        seen=f"{error.filename} -> {error.filename2}",
+        remedy="put the file itself into the bundle's directory",
+    )
 
 
 def check_size(path: str, size: int, entry: FileEntry) -> None:

@@ -1,8 +1,8 @@
 """Says whether this user packed a bundle: a keyed hash of its manifest, with a key that only this user can read.
 
 The seal travels with the bundle but proves something only on machines that have the key. TensorFlow opens the files of
-a SavedModel by their names, after they were checked. So a seal counts only as long as nobody else can write to the
-SavedModel: its folders and files belong to this user or to root, are closed to others, and all of them were packed.
+a SavedModel by their names, after they were checked. So a seal counts only as long as nobody else can change the
+SavedModel: its folders and files belong to this user or to root, others cannot write to them, and all were packed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from glowplug.core.digest import sha256
 from glowplug.core.errors import StorageError
 from glowplug.core.files import write_file
-from glowplug.core.regular_files import open_regular
+from glowplug.core.regular_files import OpenFolder, open_regular
 
 from . import layout
 from .reader import Bundle
@@ -33,16 +33,40 @@ def seal(directory: Path) -> None:
         key = _key() or _new_key()
     except (OSError, StorageError):
         return
+    saved_model = directory / layout.SAVED_MODEL
+    for path in [saved_model, *saved_model.rglob("*")] if saved_model.exists() else ():
+        path.chmod(path.stat().st_mode & ~_OTHERS_MAY_WRITE)
     write_file(directory / layout.SEAL, _tag((directory / layout.MANIFEST).read_bytes(), key))
 
 
 def is_sealed_here(bundle: Bundle) -> bool:
     """Say whether this user packed the bundle on a machine with the same key, and nobody else can change it."""
-    return not distrust(bundle)
+    return not is_packed_elsewhere(bundle) and not (
+        bundle.manifest.engine == "savedmodel" and distrust(bundle, bundle.open_folder(layout.SAVED_MODEL))
+    )
 
 
-def distrust(bundle: Bundle) -> str:
-    """Return why the seal does not count; nothing where it does."""
+def distrust(bundle: Bundle, saved_model: OpenFolder) -> str:
+    """Return why the seal does not vouch for this folder of the bundle; nothing where it does."""
+    if is_packed_elsewhere(bundle):
+        return "you did not pack this one"
+    root = saved_model.path
+    for folder, folders, names in os.walk(root):
+        relative = layout.SAVED_MODEL + folder.removeprefix(root).lstrip("/")
+        for name in (*names, *folders, ""):
+            status = os.lstat(os.path.join(folder, name))  # noqa: PTH118 - the last one is the folder itself
+            path = f"{relative.rstrip('/')}/{name}".rstrip("/")
+            if name and not stat.S_ISDIR(status.st_mode) and path not in bundle.manifest.files:
+                return f"{path} was not packed with it"
+            if stat.S_ISLNK(status.st_mode):
+                return f"{path} is a link"
+            if status.st_uid not in (os.geteuid(), 0) or status.st_mode & _OTHERS_MAY_WRITE:
+                return f"other users can change {path}"
+    return ""
+
+
+def is_packed_elsewhere(bundle: Bundle) -> bool:
+    """Say whether the bundle has no seal, or not one of this user's."""
     try:
         key = _key()
         with FileIO(bundle.folder.open(layout.SEAL)) as stream:
@@ -50,33 +74,9 @@ def distrust(bundle: Bundle) -> str:
         with FileIO(bundle.folder.open(layout.MANIFEST)) as stream:
             manifest = stream.readall()
     except OSError:
-        key = None
-    if key is None or sha256(manifest) != bundle.manifest_digest or not hmac.compare_digest(stored, _tag(manifest, key)):
-        return "you did not pack this one"
-    return _exposure(bundle)
-
-
-def _exposure(bundle: Bundle) -> str:
-    """Return what others could change, or have added, below the folder of the SavedModel."""
-    root = bundle.folder.path
-    places = [("", os.stat(root))]
-    for folder, folders, names in os.walk(f"{root}/{layout.SAVED_MODEL}".rstrip("/")):
-        relative = folder.removeprefix(f"{root}/")
-        places.append((relative, os.lstat(folder)))
-        for name in folders + names:
-            path = f"{relative}/{name}"
-            status = os.lstat(f"{folder}/{name}")
-            places.append((path, status))
-            if not stat.S_ISDIR(status.st_mode) and path not in bundle.manifest.files:
-                return f"{path} was not packed with it"
-    for path, status in places:
-        if status.st_uid not in (os.geteuid(), 0) or status.st_mode & _OTHERS_MAY_WRITE and not _is_link(status):
-            return f"other users can change {path or 'its folder'}"
-    return ""
-
-
-def _is_link(status: os.stat_result) -> bool:
-    return stat.S_ISLNK(status.st_mode)
+        return True
+    same = sha256(manifest) == bundle.manifest_digest
+    return key is None or not same or not hmac.compare_digest(stored, _tag(manifest, key))
 
 
 def _tag(manifest: bytes, key: bytes) -> bytes:
@@ -105,8 +105,8 @@ def _new_key() -> bytes:
 
 def _key_path() -> Path:
     base = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(base):  # the specification has a relative one ignored
+    if not base.startswith("/"):  # the specification has a relative one ignored
         base = os.path.expanduser("~/.local/state")  # noqa: PTH111 - it stays as it is where there is no home
-    if not os.path.isabs(base):
+    if not base.startswith("/"):
         raise FileNotFoundError("this user has no home")
     return Path(base, "glowplug", "pack-key")

@@ -11,6 +11,7 @@ import binascii
 import io
 import json
 import math
+import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.errors import InputError, UsageError
 from glowplug.core.manifest import TensorSpec
+from glowplug.core.regular_files import open_regular
 
 _SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -34,14 +36,16 @@ def read_input(path: Path, spec: TensorSpec | None) -> Any:
         return _read_npy(path, spec) if path.suffix == ".npy" else _read_json(path, spec)
     except FileNotFoundError:
         raise UsageError("there is no such input file", seen=path) from None
-    except (ValueError, EOFError, TypeError, RecursionError, binascii.Error, zipfile.BadZipFile) as error:
+    except OSError as error:
+        raise UsageError("the input file cannot be opened", seen=f"{path} ({error.strerror})") from error
+    except (ValueError, EOFError, TypeError, RecursionError, MemoryError, binascii.Error, zipfile.BadZipFile) as error:
         remedy = "save strings with a fixed-width dtype, or as JSON" if "allow_pickle" in str(error) else ""
         reason = "it holds Python objects" if remedy else str(error)
         raise InputError("the input file cannot be read", seen=f"{path} ({reason})", remedy=remedy) from error
 
 
 def _read_npy(path: Path, spec: TensorSpec | None) -> NDArray[Any]:
-    with path.open("rb") as stream:
+    with os.fdopen(open_regular(path), "rb") as stream:
         array = np.lib.format.read_array(stream, allow_pickle=False)
     if array.dtype.kind == "V" and spec is not None and spec.dtype != "string":
         wanted = numpy_dtype(spec.dtype)  # numpy's format does not know the names of ml_dtypes
@@ -61,7 +65,8 @@ def _read_json(path: Path, spec: TensorSpec | None) -> Any:
             return base64.b64decode(value["b64"], validate=True)
         return _SPECIAL.get(value, value) if floats and isinstance(value, str) else value
 
-    return revive(json.loads(path.read_text(encoding="utf-8")))
+    with os.fdopen(open_regular(path), encoding="utf-8") as stream:
+        return revive(json.load(stream))
 
 
 def encode_outputs(suffix: str, outputs: Mapping[str, NDArray[Any]]) -> bytes:

@@ -26,8 +26,11 @@ from .profile import (
     Series,
     Span,
 )
+from .regular_files import read_regular
 
 T = TypeVar("T")
+
+_MAX_BYTES = 1 << 30  # more spans than a browser or a terminal could show
 
 
 def encode(profile: Profile) -> dict[str, Any]:
@@ -98,7 +101,7 @@ def decode(document: object) -> Profile:
 def read_profile(path: Path) -> Profile:
     """Read a profile from a file."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path, _MAX_BYTES)
     except OSError as error:
         raise StorageError(
             "cannot read the profile",

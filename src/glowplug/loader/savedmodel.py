@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from glowplug.bundle import layout
 from glowplug.bundle.reader import Bundle
-from glowplug.bundle.seal import is_sealed_here
+from glowplug.bundle.seal import distrust
 from glowplug.core.errors import ClosedError, UntrustedBundleError
 from glowplug.core.manifest import Signature
 from glowplug.runtime.config import SessionConfig
@@ -80,19 +80,23 @@ class SavedModelEngine(SavedModelCalls):
     """A `savedmodel` bundle in memory. It runs whatever TensorFlow runs, so the bundle must be trusted."""
 
     def __init__(self, bundle: Bundle, options: Options) -> None:
-        if not options.trust and not is_sealed_here(bundle.root):
+        self._folder = bundle.open_folder(layout.SAVED_MODEL)  # TensorFlow reads by name, some of it later
+        reason = "" if options.trust else distrust(bundle, self._folder)
+        if reason:
             raise UntrustedBundleError(
-                "a bundle with the savedmodel engine can run any TensorFlow program, and you did not pack this one",
+                f"a bundle with the savedmodel engine can run any TensorFlow program, and {reason}",
                 seen=bundle.root.name,
                 remedy="pass trust=True (or --trust) if you trust where it came from, as you would a program",
             )
-        bundle.check_files(layout.SAVED_MODEL + "saved_model")
+        for path in bundle.manifest.files:
+            if path.startswith(f"{layout.SAVED_MODEL}saved_model"):
+                bundle.check_file(path, self._folder, path.removeprefix(layout.SAVED_MODEL))
         from glowplug.runtime.oplibrary import load_op_library
 
         for name in options.op_libraries:
             load_op_library(name)
         config = SessionConfig(options.intra_op_threads, options.inter_op_threads, optimize=True)
-        session, _ = open_saved_model(bundle.root / layout.SAVED_MODEL, config)
+        session, _ = open_saved_model(Path(self._folder.path), config)
         super().__init__(session, bundle.manifest.signatures)
 
 

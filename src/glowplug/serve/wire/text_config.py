@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from glowplug.core.errors import StorageError, UsageError
+from glowplug.core.regular_files import read_regular
 
 from .messages import pool, serving
 
@@ -15,12 +16,9 @@ _MAX_BYTES = 1 << 24
 def read_text(path: Path, name: str) -> Any:
     """Return the message of package `tensorflow.serving` that a file holds."""
     try:
-        with path.open("rb") as stream:
-            data = stream.read(_MAX_BYTES + 1)
+        data = read_regular(path, _MAX_BYTES)
     except OSError as error:
         raise StorageError("cannot read the configuration", seen=f"{path} ({error.strerror})") from error
-    if len(data) > _MAX_BYTES:
-        raise UsageError("the configuration is too large", seen=path)
     return parse_text(data.decode(errors="replace"), name, str(path))
 
 
