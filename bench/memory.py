@@ -15,7 +15,6 @@ from typing import Any
 
 import bundles
 import machine
-
 import models
 
 HOLD = Path(__file__).parent / "scripts" / "hold.py"

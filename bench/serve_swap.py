@@ -18,9 +18,8 @@ from typing import Any
 
 import bundles
 import machine
-import serving
-
 import models
+import serving
 
 
 def read_events(server: serving.Server) -> list[dict[str, Any]]:

@@ -21,10 +21,9 @@ from typing import Any
 
 import bundles
 import machine
+import models
 import numpy as np
 import psutil
-
-import models
 
 CLIENT = Path(__file__).parent / "serve_client.py"
 SCRIPTS = Path(__file__).parent / "scripts"

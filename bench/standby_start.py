@@ -23,7 +23,6 @@ from typing import Any
 
 import bundles
 import machine
-
 import models
 
 SCRIPTS = Path(__file__).parent / "scripts"

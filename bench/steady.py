@@ -22,7 +22,6 @@ from typing import Any
 
 import bundles
 import machine
-
 import models
 
 ZOO = "zoo:"

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import machine
-
 import models
 
 SCRIPT = Path(__file__).parent / "scripts" / "weights.py"

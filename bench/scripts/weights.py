@@ -17,9 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
 import keras
-import tensorflow as tf
-
 import models
+import tensorflow as tf
 
 tf.zeros(()).numpy()  # the runtime has started
 
