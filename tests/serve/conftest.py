@@ -1,4 +1,4 @@
-"""Models to serve: TensorFlow Serving's own test models, and bundles of them."""
+"""Models to serve: TensorFlow Serving's own test models, or models like them, and bundles of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ import pytest
 
 from tests.serve.server import Server
 
-CANDIDATES = [parent / "shared" / "models" for parent in Path(__file__).resolve().parents]
+ROOT = Path(__file__).resolve().parents[2]
+CANDIDATES = [parent / "shared" / "models" for parent in (ROOT, *ROOT.parents)]
 
 
 @pytest.fixture(scope="session")
-def shared_models() -> Path:
+def shared_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """TensorFlow Serving's own where they lie beside the repository; elsewhere models with the same signatures."""
     found = next((path for path in CANDIDATES if path.is_dir()), None)
     if found is None:
-        pytest.skip("TensorFlow Serving's test models are not beside the repository")
+        found = tmp_path_factory.mktemp("models")
+        command = [sys.executable, "-m", "tests.serve.models", found]
+        subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
     return found
 
 
