@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from glowplug.cli import main as cli
+from glowplug.cli.main import build_parser
+from glowplug.cli.options import program_words
 from glowplug.core.errors import DigestError, GlowplugError, StorageError
 from glowplug.core.version import VERSION
 
@@ -43,6 +45,7 @@ def test_help_imports_no_verb_and_nothing_heavy(environment, arguments):
         "glowplug.cli.main",
         "glowplug.core",
         "glowplug.core.errors",
+        "glowplug.cli.options",
         "glowplug.core.version",
     }
 
@@ -180,3 +183,21 @@ def test_a_closed_pipe_is_quiet(environment):
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [
+        ("run --explain script.py --explain -m x -- y", "script.py --explain -m x -- y"),
+        ("run --no-standby -m package -- -m -c --json", "-m package -- -m -c --json"),
+        ("run -c code -c -m --", "-c code -c -m --"),
+        ("run --json - --no-imports", "- --no-imports"),
+        ("run -mpackage -x", "-m package -x"),
+        ("run", ""),
+        ("profile -o p.json --html=h.html --repeat 3 --cold s.py -o x", "s.py -o x"),
+        ("profile --repeat 2 -- ls -- -l", "-- ls -- -l"),
+    ],
+)
+def test_all_words_from_the_program_on_are_the_programs(words, program):
+    args = build_parser(words.split()).parse_args(words.split())
+    assert program_words(args) == program.split()

@@ -20,6 +20,8 @@ from typing import NoReturn
 from glowplug.core.errors import GlowplugError
 from glowplug.core.version import VERSION
 
+from .options import VerbParser
+
 # name -> (module, the module's HELP)
 VERBS = {
     "profile": ("glowplug.cli.profile", "run a script, a module or a command and show where its start went"),
@@ -93,7 +95,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"glowplug {VERSION}")
     parser.set_defaults(verb=None)
     # With a program name of its own, since argparse would import `shutil` to make one up.
-    verbs = parser.add_subparsers(metavar="VERB", title="verbs", prog="glowplug")
+    verbs = parser.add_subparsers(metavar="VERB", title="verbs", prog="glowplug", parser_class=VerbParser)
     chosen = arguments[0] if arguments and arguments[0] in VERBS else None
     for name, (module_name, help_line) in VERBS.items():
         if chosen is None:

@@ -61,7 +61,7 @@ class ArchivedCode:
 
 
 class ArchiveLoader(SourceFileLoader):
-    """Loads a module of the archive, or its file where that has changed."""
+    """Loads a module of the archive, or its file where that has changed. Then it is Python's own loader."""
 
     def __init__(self, row: Row, archived: ArchivedCode) -> None:
         super().__init__(row.name, row.path)
@@ -69,11 +69,10 @@ class ArchiveLoader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the module's code."""
-        if fullname == self._row.name:
-            code = self._archived.code(self._row)
-            if code is not None:
-                return code
-        return super().get_code(fullname)
+        row, archived = self.__dict__.pop("_row"), self.__dict__.pop("_archived")
+        self.__class__ = SourceFileLoader  # type: ignore[assignment]
+        code = archived.code(row) if fullname == row.name else None
+        return code if code is not None else self.get_code(fullname)
 
 
 class ArchiveFinder(FileFinder):
