@@ -70,7 +70,7 @@ def _holds_a_table() -> Any:
             self.table.insert(tf.constant([0, 1], tf.int64), tf.constant([0.5, 2.0]))
 
         def call(self, x):
-            return x * self.table.lookup(tf.constant(1, tf.int64))
+            return x * tf.ensure_shape(self.table.lookup(tf.constant(1, tf.int64)), [])
 
     return Table
 
