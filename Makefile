@@ -10,7 +10,7 @@ BESIDE := tensorflow-text==2.21.1 tf-keras==2.21.0 tensorflow-serving-api==2.21.
 VERSIONS ?= 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0
 FUZZ_SECONDS ?= 120
 
-.PHONY: help install demo test test-all fuzz check lint docs bench test-versions chromium clean
+.PHONY: help install demo test test-all fuzz check lint docs bench test-versions test-programs test-keras chromium clean
 
 help:
 	@echo 'make demo            a tour: stock TensorFlow against Glowplug on a small model'
@@ -22,6 +22,8 @@ help:
 	@echo 'make check           lint, generated documentation up to date, tests'
 	@echo 'make bench           all benchmarks, into $(RESULTS)'
 	@echo 'make test-versions   a core set of tests with TensorFlow $(VERSIONS)'
+	@echo 'make test-programs   programs of keras.io, stock and twice under run: KERAS_IO=checkout of keras-team/keras-io'
+	@echo 'make test-keras      tests of Keras itself, stock and twice under train.enable()'
 	@echo 'make chromium        the Debian package that the browser tests need'
 
 # Bytecode is made here, once: with PYTHONDONTWRITEBYTECODE set, Python would compile every module at each start, and
@@ -97,6 +99,21 @@ test-versions: $(READY)
 	  $$environment/bin/python -m pytest -m 'core and not slow' tests/runtime tests/loader tests/convert tests/cli \
 	    tests/imports tests/probe; \
 	done
+
+# What the programs import besides TensorFlow. None of it may ask for `tensorflow`, which would overwrite tensorflow-cpu.
+PROGRAM_PACKAGES := matplotlib pandas scikit-learn scipy pillow tqdm tensorboard tensorflow-datasets
+
+.venvs/programs/.ready: pyproject.toml $(READY)
+	test -x .venvs/programs/bin/python || $(PYTHON) -m venv .venvs/programs
+	$(BIN)/uv pip install --quiet --python .venvs/programs/bin/python --compile-bytecode -e '.[cpu,report]' $(PROGRAM_PACKAGES)
+	touch $@
+
+test-programs: .venvs/programs/.ready
+	test -d '$(KERAS_IO)/examples' || { echo 'KERAS_IO must be a checkout of keras-team/keras-io'; exit 2; }
+	.venvs/programs/bin/python -m tests.programs.harness '$(KERAS_IO)' $(PROGRAMS)
+
+test-keras: install
+	$(BIN)/python -m tests.programs.keras_tests
 
 chromium:
 	@if command -v chromium >/dev/null; then echo 'chromium is there'; \

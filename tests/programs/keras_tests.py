@@ -1,0 +1,99 @@
+"""Runs Keras' own tests, as its wheel has them, under stock Keras and twice under `train.enable()`, and compares.
+
+    python -m tests.programs.keras_tests [FOLDER ...]
+
+FOLDER is one of `trainers`, `models`, `callbacks`, `optimizers` and `saving` of keras.src, or a file below one. Each test
+must end as it ends under stock Keras. Writes bench/results/keras_tests.json when all folders were run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from .harness import ROOT, SIDES
+
+FOLDERS = ("trainers", "models", "callbacks", "optimizers", "saving")
+LIMIT_S = 1800
+
+
+def outcomes(side: str, tests: list[Path], folder: Path) -> dict[str, str]:
+    """Run tests in a fresh process and return how each ended, by its name."""
+    report = folder / f"{side}.xml"
+    plugin = [] if side == "stock" else ["-p", "tests.programs.enabling"]
+    environment = {
+        **os.environ,
+        "KERAS_BACKEND": "tensorflow",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "PYTHONPATH": str(ROOT),
+        "TRACE_CACHE": str(folder / "cache"),
+    }
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", str(folder), "-c", os.devnull]
+    with (folder / f"{side}.out").open("w", encoding="utf-8") as output:
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *plugin, f"--junitxml={report}", *map(str, tests)],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            timeout=LIMIT_S,
+        )
+    if not report.exists():
+        return {"the run": f"ended without a report: {(folder / f'{side}.out').read_text(encoding='utf-8')[-500:]}"}
+    found = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        ended = [each.tag for each in case if each.tag in ("failure", "error", "skipped")]
+        found[f"{case.get('classname')}.{case.get('name')}"] = ended[0] if ended else "passed"
+    return found
+
+
+def compare(tests: list[Path], folder: Path) -> dict[str, Any]:
+    """Run tests on all sides and return the numbers, and every test that ended otherwise than under stock Keras."""
+    ended = {side: outcomes(side, tests, folder) for side in SIDES}
+    stock = ended["stock"]
+    names = sorted({name for each in ended.values() for name in each})
+    return {
+        "tests": len(stock),
+        "failed_under_stock": sorted(name for name, how in stock.items() if how in ("failure", "error")),
+        "different": {
+            name: {side: ended[side].get(name, "not run") for side in SIDES}
+            for name in names
+            if len({ended[side].get(name, "not run") for side in SIDES}) > 1
+        },
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", metavar="FOLDER", help=f"of {', '.join(FOLDERS)} (default: all)")
+    args = parser.parse_args()
+    spec = find_spec("keras")
+    assert spec is not None
+    assert spec.origin is not None
+    source = Path(spec.origin).parent / "src"
+    results: dict[str, Any] = {}
+    for name in args.folders or FOLDERS:
+        place = source / name
+        tests = sorted(place.rglob("*_test.py")) if place.is_dir() else [place]
+        with tempfile.TemporaryDirectory() as folder:
+            results[name] = compare(tests, Path(folder))
+        print(name, json.dumps(results[name], indent=1), flush=True)
+    if not args.folders:
+        sys.path.insert(0, str(ROOT / "bench"))
+        import machine
+
+        machine.write_result("keras_tests", {"machine": machine.describe(), "folders": results}, partial=False)
+    return 1 if any(one["different"] for one in results.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
