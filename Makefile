@@ -101,7 +101,7 @@ test-versions: $(READY)
 	done
 
 # What the programs import besides TensorFlow. None of it may ask for `tensorflow`, which would overwrite tensorflow-cpu.
-PROGRAM_PACKAGES := matplotlib pandas scikit-learn scipy pillow tqdm tensorboard tensorflow-datasets
+PROGRAM_PACKAGES := matplotlib pandas scikit-learn scipy pillow tqdm tensorboard tensorflow-datasets jax pytest
 
 .venvs/programs/.ready: pyproject.toml $(READY)
 	test -x .venvs/programs/bin/python || $(PYTHON) -m venv .venvs/programs
@@ -112,8 +112,8 @@ test-programs: .venvs/programs/.ready
 	test -d '$(KERAS_IO)/examples' || { echo 'KERAS_IO must be a checkout of keras-team/keras-io'; exit 2; }
 	.venvs/programs/bin/python -m tests.programs.harness '$(KERAS_IO)' $(PROGRAMS)
 
-test-keras: install
-	$(BIN)/python -m tests.programs.keras_tests
+test-keras: .venvs/programs/.ready
+	.venvs/programs/bin/python -m tests.programs.keras_tests
 
 chromium:
 	@if command -v chromium >/dev/null; then echo 'chromium is there'; \

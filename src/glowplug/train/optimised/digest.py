@@ -18,15 +18,14 @@ _NUMBERED = ("_gradient_op_type", "forward_function_name", "backward_function_na
 _LARGE = 200  # operations; Grappler is done with less before a file could be read
 
 
-def is_large(concrete: Any) -> bool:
-    """Whether a function is worth the trouble, with all that it calls."""
-    graph = concrete.graph.as_graph_def()
+def is_large(graph: Any) -> bool:
+    """Whether a traced graph is worth the trouble, with all that it calls."""
     return len(graph.node) + sum(len(each.node_def) for each in graph.library.function) >= _LARGE
 
 
-def graph_digest(concrete: Any) -> str:
-    """Return the digest of a traced function and of all that it calls."""
-    library = {each.signature.name: each for each in concrete.graph.as_graph_def().library.function}
+def graph_digest(concrete: Any, graph: Any) -> str:
+    """Return the digest of a traced function, whose graph is given, and of all that it calls."""
+    library = {each.signature.name: each for each in graph.library.function}
     whole = hashlib.sha256()
     numbers: dict[str, str] = {}
     waiting = [concrete.function_def]

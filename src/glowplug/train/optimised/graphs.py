@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from glowplug.train.fingerprint.environment import environment_values
@@ -26,6 +27,14 @@ _COMPILED = "_XlaMustCompile"
 _SEEN = "_glowplug_seen"
 
 
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What was found for a traced function: whether it is large, and the key under which a graph is missing."""
+
+    large: bool = False
+    missing: Key | None = None
+
+
 class OptimisedGraphs:
     """The optimised graphs among the entries of a store. What goes wrong with one is said; it never stops a program."""
 
@@ -39,22 +48,24 @@ class OptimisedGraphs:
         """Whether a traced function was not looked up yet."""
         return _SEEN not in concrete.__dict__
 
-    def attach(self, concrete: Any) -> Key | None:
-        """Have a traced function run its stored graph. Return the key to keep one under where none is stored."""
+    def attach(self, concrete: Any) -> Lookup:
+        """Have a traced function run its stored graph, if there is one."""
         setattr(concrete, _SEEN, True)
         with self._harmless():
-            if not is_large(concrete):
-                return None
-            key = _key(concrete)
+            graph = concrete.graph.as_graph_def()
+            if not is_large(graph):
+                return Lookup()
+            key = _key(concrete, graph)
             entry = self._entries.find(key)
             if entry is None:
-                return key
+                return Lookup(large=True, missing=key)
             attach(concrete._inference_function, add_functions(entry))
             self._counts["optimised"] += 1
-        return None
+        return Lookup(large=True)
 
-    def keep(self, key: Key | None, concrete: Any, collected: collect.Collected) -> None:
+    def keep(self, lookup: Lookup, concrete: Any, collected: collect.Collected) -> None:
         """Store the graph that the runtime made of a traced function when it ran first."""
+        key = lookup.missing
         if key is None:
             return
         with self._harmless():
@@ -86,9 +97,9 @@ class OptimisedGraphs:
             self._notes.warn(f"an optimised graph cannot be used: {type(error).__name__}: {error}")
 
 
-def _key(concrete: Any) -> Key:
+def _key(concrete: Any, graph: Any) -> Key:
     attributes = concrete.function_def.attr  # TensorFlow's own copy: asking it for what it lacks would add it
     if _COMPILED in attributes and attributes[_COMPILED].b:
         raise NoKeyError("XLA compiles it")
-    graph = Key({"graph": graph_digest(concrete)})
-    return joined(from_texts(environment_values()), from_texts({"arguments": argument_texts(concrete)}), graph)
+    traced = Key({"graph": graph_digest(concrete, graph)})
+    return joined(from_texts(environment_values()), from_texts({"arguments": argument_texts(concrete)}), traced)

@@ -18,8 +18,6 @@ from glowplug.train.seam import source_digest
 from glowplug.train.trace import collect
 from glowplug.train.trace.cached import plain_eager
 
-from .digest import is_large
-
 if TYPE_CHECKING:
     from glowplug.train.caching import Caching
 
@@ -91,17 +89,17 @@ class FirstCalls:
 
     def _run(self, concrete: Any, tensors: Any, captures: Any) -> Any:
         graphs = self._caching.optimised
-        key = graphs.attach(concrete)
-        if is_large(concrete) and _called_by_user():
+        lookup = graphs.attach(concrete)
+        if lookup.large and _called_by_user():
             self._caching.notes.warn(
                 f"the function {concrete.graph.name} is traced in every run: with @glowplug.train.function in place "
                 "of @tf.function its trace is kept"
             )
-        if key is None:
+        if lookup.missing is None:
             return self._stock(concrete, tensors, captures)
         with collect.collecting() as collected:
             result = self._stock(concrete, tensors, captures)
-        graphs.keep(key, concrete, collected)
+        graphs.keep(lookup, concrete, collected)
         return result
 
 

@@ -156,7 +156,7 @@ class CachedFunction:
                 miss = self._with_what_was_built(miss)
             if self._failed or miss.key is None or collect.someone_else_collects():
                 return self._function(*args, **kwargs)
-            graph_key = self._caching.optimised.attach(concrete)
+            lookup = self._caching.optimised.attach(concrete)
             with collect.collecting() as collected:
                 result = self._function(*args, **kwargs)
             try:
@@ -164,7 +164,7 @@ class CachedFunction:
                     self._keep(miss, concrete, collected)
             except NoKeyError as error:
                 self._caching.refused(self._subject, error.reason)
-                self._caching.optimised.keep(graph_key, concrete, collected)
+                self._caching.optimised.keep(lookup, concrete, collected)
             return result
 
     def _traced(self, miss: _Miss, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
