@@ -1,4 +1,4 @@
-"""A pytest plugin: `train.enable()` around tests that know nothing of it. `TRACE_CACHE` names the folder of the cache."""
+"""A pytest plugin: `train.enable()` around tests that know nothing of it. `TRACE_CACHE` names the cache's folder."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python -m tests.programs.keras_tests [FOLDER ...]
 
-FOLDER is one of `trainers`, `models`, `callbacks`, `optimizers` and `saving` of keras.src, or a file below one. Each test
-must end as it ends under stock Keras. Writes bench/results/keras_tests.json when all folders were run.
+FOLDER is one of `trainers`, `models`, `callbacks`, `optimizers` and `saving` of keras.src, or a file below one. Each
+test must end as it ends under stock Keras. Writes bench/results/keras_tests.json when all folders were run.
 """
 
 from __future__ import annotations
