@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
 import pytest
+
+from glowplug.cli.options import VerbParser
 
 pytest.importorskip("glowplug.report")
 pytest.importorskip("glowplug.advise")
@@ -17,7 +18,7 @@ from glowplug.core.profile_json import read_profile
 
 
 def run(*words: object) -> int:
-    parser = argparse.ArgumentParser()
+    parser = VerbParser()
     verb.add_arguments(parser)
     parser.add_argument("--json", action="store_true")
     return verb.run(parser.parse_args([str(word) for word in words]))

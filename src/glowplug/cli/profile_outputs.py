@@ -34,10 +34,10 @@ def write_outputs(profile: Profile, args: argparse.Namespace) -> None:
     if args.html is not None:
         from glowplug.report.html import render_html
 
-        write_file(args.html, render_html(profile), force=args.force)
+        write_file(args.html, render_html(profile), force=args.force, mode=0o600)
         print(f"wrote {args.html}", file=sys.stderr)
     if args.trace is not None:
         from glowplug.report.perfetto import render_trace
 
-        write_file(args.trace, render_trace(profile), force=args.force)
+        write_file(args.trace, render_trace(profile), force=args.force, mode=0o600)
         print(f"wrote {args.trace} (open it at ui.perfetto.dev)", file=sys.stderr)

@@ -121,10 +121,10 @@ def read_profile(path: Path) -> Profile:
 
 
 def write_profile(profile: Profile, path: Path, *, force: bool = False) -> None:
-    """Write a profile to a file that appears whole or not at all."""
+    """Write a profile to a file of this user's alone, which appears whole or not at all."""
     # ASCII only: file names that are not UTF-8 reach us as lone surrogates, which survive as escapes.
     text = json.dumps(encode(profile), separators=(",", ":"), allow_nan=False)
-    write_file(path, text.encode() + b"\n", force=force)
+    write_file(path, text.encode() + b"\n", force=force, mode=0o600)
 
 
 def _encode_span(span: Span) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from glowplug.core.disclosure import disclosed_variables
 from glowplug.core.profile import Span
 
 from .events import OPS, Image
@@ -25,7 +26,9 @@ def describe_environment(
         "platform": platform.platform(),
         "cpu_count": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "env": {name: value for name, value in sorted(environment.items()) if name.startswith(_PREFIXES)},
+        "env": disclosed_variables(
+            {name: value for name, value in sorted(environment.items()) if name.startswith(_PREFIXES)}
+        ),
         "major_faults": launched.major_faults,
         "minor_faults": launched.minor_faults,
         "read_bytes": max((value for _, value in launched.samples.series.get("read_bytes", ())), default=0),

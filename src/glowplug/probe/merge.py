@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from glowplug.core.masking import masked, masked_values, masked_words
 from glowplug.core.profile import Process, Profile, Series, Span, phase_totals
 
 from . import passes
@@ -37,17 +39,24 @@ def merge(
     main = [span for span in spans if span.pid == launched.pid and span.thread == launched.pid]
     described = {**describe_environment(launched, images, spans, environment), "page_cache": page_cache}
     return Profile(
-        command=command,
+        command=masked_words(command),
         exit_code=launched.exit_code,
         wall_ns=wall_ns,
         environment=described,
-        spans=tuple(passes.fold_steps(spans)),
+        spans=tuple(_disclosed(passes.fold_steps(spans))),
         phases=phase_totals(main, wall_ns),
         series=_series(launched, images),
         processes=_processes(launched, images, ends, spans),
         loops=tuple(find_loops(images, launched.started_ns)),
         notes=tuple(dict.fromkeys([*notes, *_notes(launched, images)])),
     )
+
+
+def _disclosed(spans: Iterable[Span]) -> Iterator[Span]:
+    """Return the spans without what looks like a secret in their names and texts."""
+    for span in spans:
+        name, attrs = masked(span.name), masked_values(span.attrs)
+        yield span if name == span.name and attrs == span.attrs else replace(span, name=name, attrs=attrs)
 
 
 def _image_ends(launched: Launched, images: Sequence[Image], wall_ns: int) -> list[int]:
@@ -174,7 +183,7 @@ def _processes(
             Process(
                 pid=pid,
                 parent_pid=facts.get("parent", seen.parent if seen else 0),
-                command=tuple(command or (seen.command if seen else ())),
+                command=masked_words(command or (seen.command if seen else ())),
                 how="root" if root else facts.get("how", "exec"),
                 start_ns=0 if root else min(starts, default=0),
                 end_ns=launched.ended_ns - launched.started_ns if root else last,
