@@ -14,6 +14,7 @@ from glowplug.core.errors import StorageError
 
 from . import releases, seam, xla
 from .caching import Caching
+from .legacy_keras import LegacyNote
 from .notes import Notes
 from .optimised import seam as call_seam
 from .skipping import LoadPatch
@@ -26,7 +27,7 @@ class _Current:
     """What is on at the moment."""
 
     caching: Caching | None = None
-    patches: tuple[seam.Patch | LoadPatch | call_seam.CallPatch, ...] = ()
+    patches: tuple[seam.Patch | LoadPatch | LegacyNote | call_seam.CallPatch, ...] = ()
 
 
 def enable(
@@ -106,7 +107,7 @@ def counts() -> dict[str, int]:
     return {} if _Current.caching is None else dict(_Current.caching.counts)
 
 
-def _keras_patches(caching: Caching) -> tuple[seam.Patch | LoadPatch, ...]:
+def _keras_patches(caching: Caching) -> tuple[seam.Patch | LoadPatch | LegacyNote, ...]:
     import keras
 
     unknown_tensorflow = releases.unknown_tensorflow()
@@ -121,7 +122,7 @@ def _keras_patches(caching: Caching) -> tuple[seam.Patch | LoadPatch, ...]:
     if unknown:
         caching.notes.warn(f"Keras {keras.__version__} is not known to Glowplug ({', '.join(unknown)}): stock steps")
         return ()
-    return seam.Patch(caching), LoadPatch()
+    return seam.Patch(caching), LoadPatch(), LegacyNote(caching.notes)
 
 
 def _tensorflow_patches(caching: Caching) -> tuple[call_seam.CallPatch, ...]:
