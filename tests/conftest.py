@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -69,6 +70,13 @@ def bundle(zoo_folder: Path, saved_model: Callable[[str], Path]) -> Callable[[st
         return directory
 
     return packed
+
+
+@pytest.fixture
+def socket_folder() -> Iterator[Path]:
+    """A folder for unix sockets, whose paths must be short, wherever temporary files are kept."""
+    with tempfile.TemporaryDirectory(prefix="glow-", dir="/tmp") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(autouse=True, scope="session")

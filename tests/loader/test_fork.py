@@ -63,7 +63,7 @@ def test_a_model_raises_after_a_fork(
     for text in seen:
         assert text.startswith("ForkedError: ")
         assert "after the fork" in text
-    assert took < 5  # a hang is what this is about; the bench has the figure
+    assert took < 30  # a hang is what this is about; the bench has the figure
 
 
 def test_a_process_that_only_opened_the_library_may_fork(bundle: Callable[[str], Path]) -> None:

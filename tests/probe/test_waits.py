@@ -27,7 +27,7 @@ def waits_of(tmp_path: Path, code: str) -> dict[str, Span]:
 
 def test_sleep(tmp_path: Path) -> None:
     sleep = waits_of(tmp_path, "import time\n\ntime.sleep(0.2)\n")["sleep"]
-    assert 0.19e9 < sleep.duration_ns < 1e9
+    assert sleep.duration_ns > 0.19e9
     assert sleep.attrs["site"] == f"{tmp_path / 'target.py'}:3"
 
 

@@ -268,10 +268,10 @@ def test_drain_says_the_last_stream_a_round_trip_later():
             stopping.result(20)
 
 
-def test_who_asks(server, channel, tmp_path):
+def test_who_asks(server, channel, socket_folder):
     channel.unary_unary("/test/Echo")(b"", timeout=20)
     assert server.peers[-1].startswith("ipv4:127.0.0.1:")
-    with EchoServer(unix=str(tmp_path / "s")) as local, grpc.insecure_channel(local.address) as other:
+    with EchoServer(unix=str(socket_folder / "s")) as local, grpc.insecure_channel(local.address) as other:
         other.unary_unary("/test/Echo")(b"", timeout=20)
         assert local.peers == ["unix:"]
 

@@ -134,8 +134,8 @@ def test_a_reload_waits_for_its_models_and_says_which_cannot_be_loaded(shared_mo
         assert server.predict("half", {"x": TWO}).outputs["y"].float_val == [3.0]
 
 
-def test_the_name_of_a_socket_goes_to_the_server_that_came_last(half_plus_two, shared_models, tmp_path):
-    path = tmp_path / "grpc.sock"
+def test_the_name_of_a_socket_goes_to_the_server_that_came_last(half_plus_two, shared_models, socket_folder):
+    path = socket_folder / "grpc.sock"
     other = shared_models / "saved_model_half_plus_three"
     with Server(f"half={half_plus_two}", "--grpc_socket_path", path) as first:
         assert first.predict("half", {"x": TWO}, address=f"unix:{path}").outputs["y"].float_val == [3.0]

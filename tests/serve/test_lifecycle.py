@@ -246,8 +246,8 @@ def test_a_plain_saved_model_is_served_at_once_and_packed_meanwhile(shared_model
         assert server.get("/v1/glowplug/status")[1]["models"]["half"]["124"]["engine"] == "native"
 
 
-def test_rest_over_a_unix_socket(half_plus_two, tmp_path):
-    path = tmp_path / "rest.sock"
+def test_rest_over_a_unix_socket(half_plus_two, socket_folder):
+    path = socket_folder / "rest.sock"
     with Server(f"half={half_plus_two}", "--rest-socket", path), socket.socket(socket.AF_UNIX) as client:
         client.connect(str(path))
         client.sendall(b"GET /readyz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")

@@ -79,9 +79,9 @@ print(json.dumps(seen))
 """
 
 
-def test_the_real_client_over_tcp_and_a_unix_socket(half_plus_two, tmp_path):
+def test_the_real_client_over_tcp_and_a_unix_socket(half_plus_two, socket_folder):
     pytest.importorskip("tensorflow_serving", reason="tensorflow-serving-api is not installed")
-    path = tmp_path / "grpc.sock"
+    path = socket_folder / "grpc.sock"
     with Server(f"half={half_plus_two}", f"--grpc_socket_path={path}") as server:
         addresses = [f"127.0.0.1:{server.grpc_port}", f"unix:{path}"]
         done = subprocess.run(

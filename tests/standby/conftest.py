@@ -97,9 +97,9 @@ def wait_until() -> Callable[[Callable[[], bool]], None]:
         import threading
         import time
 
-        end, pause = time.monotonic() + 20, threading.Event()
+        end, pause = time.monotonic() + 60, threading.Event()
         while not condition():
-            assert time.monotonic() < end, "it did not happen within 20 s"
+            assert time.monotonic() < end, "it did not happen within 60 s"
             pause.wait(0.01)
 
     return wait

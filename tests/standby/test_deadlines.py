@@ -63,7 +63,9 @@ def silent_standby(standby):
     path = standby.directory / f"{one['name']}.sock"
     path.unlink()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener.bind(str(path))
+    folder = os.open(standby.directory, os.O_RDONLY)
+    listener.bind(f"/proc/self/fd/{folder}/{path.name}")  # a path itself may be too long for a socket
+    os.close(folder)
     listener.listen()
     return listener
 

