@@ -91,6 +91,13 @@ def duplicate_key(root):
 
 
 @case(errors.ManifestMalformedError)
+def duplicate_key_among_many(root):
+    """To find which one it is must not take the square of how many there are."""
+    keys = ",".join(f'"{number}":1' for number in [*range(300_000), 299_999])
+    (root / "bundle.json").write_text(f'{{"glowplug_bundle":1,"manifest":{{{keys}}}}}')
+
+
+@case(errors.ManifestMalformedError)
 def other_spacing(root):
     path = root / "bundle.json"
     path.write_text(json.dumps(json.loads(path.read_bytes()), indent=1))

@@ -64,3 +64,10 @@ def test_percentage_is_for_terminals_and_written_when_it_changes(monkeypatch):
 def test_table():
     assert table([("a", "long", ""), ("bb", "c", "d")]) == "  a   long\n  bb  c     d"
     assert table([]) == ""
+
+
+def test_one_long_cell_does_not_make_every_row_long() -> None:
+    rows = [("x" * 4096, "a", "y" * 4096), *((str(row), "b", "c") for row in range(1000))]
+    text = table(rows)
+    assert len(text) < 100_000
+    assert "x" * 4096 + "  a  " + "y" * 4096 in text

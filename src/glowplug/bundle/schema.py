@@ -8,6 +8,7 @@ the error that says what is wrong. It looks at no file: whether the bundle's fil
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -116,8 +117,8 @@ def _check_version(version: Any) -> None:
 def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        refuse("an object", "each key once", next(key for key in keys if keys.count(key) > 1))
+        repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        refuse("an object", "each key once", repeated)
     return value
 
 

@@ -21,6 +21,7 @@ from glowplug.core.regular_files import OpenFolder, open_regular
 
 from . import layout
 from .reader import Bundle
+from .schema import MAX_MANIFEST_BYTES
 
 _KEY_BYTES = 32
 _SEAL_BYTES = 64
@@ -72,7 +73,7 @@ def is_packed_elsewhere(bundle: Bundle) -> bool:
         with FileIO(bundle.folder.open(layout.SEAL)) as stream:
             stored = stream.read(_SEAL_BYTES + 1)
         with FileIO(bundle.folder.open(layout.MANIFEST)) as stream:
-            manifest = stream.readall()
+            manifest = stream.read(MAX_MANIFEST_BYTES + 1)
     except OSError:
         return True
     same = sha256(manifest) == bundle.manifest_digest

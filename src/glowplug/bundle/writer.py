@@ -130,6 +130,10 @@ class BundleWriter:
         self._variables.append(StoredVariable(name, tuple(int(dim) for dim in shape), known))
         return True
 
+    def node_of(self, index: int) -> str:
+        """Return the node that takes a tensor of the table."""
+        return self._tensors[index].node
+
     @property
     def tensors(self) -> tuple[StoredTensor, ...]:
         """The tensor table so far."""

@@ -12,6 +12,7 @@ from typing import Any
 from glowplug.core.clock import human_duration, now_ns
 
 _CLEAR = "\r\x1b[K"
+_WIDEST = 60  # characters of a column: one long name must not make a file of many short ones huge
 
 
 def print_json(document: Any) -> None:
@@ -93,8 +94,9 @@ class Percentage:
 
 
 def table(rows: Sequence[tuple[str, ...]], *, indent: str = "  ") -> str:
-    """Return rows of text in aligned columns."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
+    """Return rows of text in aligned columns. What is longer than most is not what the others are aligned with."""
+    columns = range(len(rows[0])) if rows else ()
+    widths = [min(max(len(row[column]) for row in rows), _WIDEST) for column in columns]
     return "\n".join(
         (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()
         for row in rows

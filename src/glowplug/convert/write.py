@@ -106,7 +106,7 @@ def _store_weights(writer: BundleWriter, model: NativeModel) -> tuple[dict[str, 
         array = value()
         dtype = BY_CODE[model.portable.nodes[node].attr["dtype"].type].name
         index = writer.add_tensor(node, model.weights.names[node], dtype, array.shape, _bytes(array))
-        stored = writer.tensors[index].node
+        stored = writer.node_of(index)
         places[stored] = index
         if stored != node:
             doubles[node] = stored
