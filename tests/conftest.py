@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import tempfile
+import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +24,21 @@ if amx.needs_cure():  # before a test or one of its processes loads TensorFlow, 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; processes under test would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def leave_the_terminal() -> None:
+    """Give a controlling terminal up: processes under test would inherit it, and none of them has it as a stream."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError:
+        return
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # whoever leads a session is told of its loss
+    fcntl.ioctl(terminal, termios.TIOCNOTTY)
+    signal.signal(signal.SIGHUP, before)
+    os.close(terminal)
+
+
+leave_the_terminal()
 
 # How long an example takes says more about what else runs on the machine than about the code.
 hypothesis.settings.register_profile(
