@@ -22,9 +22,12 @@ TRAIN = "tests/train/"
 # Files that take minutes start first, so that the processors are done at about the same time.
 LONG = (
     "tests/train/test_misses.py",
-    "tests/train/test_zoo.py",
-    "tests/train/test_pitfalls.py",
+    "tests/imports/test_compatibility.py",
     "tests/convert/test_zoo.py",
+    "tests/probe/test_tensorflow.py",
+    "tests/train/test_zoo.py",
+    "tests/train/test_cache_files.py",
+    "tests/cli/test_run_scripts.py",
 )
 
 

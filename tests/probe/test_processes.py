@@ -46,7 +46,8 @@ def test_fork_gives_two_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_multiprocessing(tmp_path: Path, method: str) -> None:
+def test_multiprocessing(tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/tmp")  # where a fork server has its socket, whose path must be short
     profile = profile_code(
         tmp_path,
         "import multiprocessing\n"

@@ -120,8 +120,9 @@ def test_output_filter(server):
 
 
 def test_a_deadline(server):
+    too_much = np.zeros((3_000_000, 1), np.float32)  # takes longer than that, however the client is scheduled
     with pytest.raises(grpc.RpcError) as caught:
-        server.predict("half", {"x": np.zeros((1, 1), np.float32)}, timeout=0.000001)
+        server.predict("half", {"x": too_much}, timeout=0.001)
     assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
