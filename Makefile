@@ -10,7 +10,7 @@ BESIDE := tensorflow-text==2.21.1 tf-keras==2.21.0 tensorflow-serving-api==2.21.
 VERSIONS ?= 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0
 FUZZ_SECONDS ?= 120
 
-.PHONY: help install demo test test-all fuzz check lint docs bench test-versions test-programs test-keras chromium clean
+.PHONY: help install demo test test-all fuzz check lint docs bench test-versions test-models models-environments test-programs test-keras chromium clean
 
 help:
 	@echo 'make demo            a tour: stock TensorFlow against Glowplug on a small model'
@@ -24,6 +24,7 @@ help:
 	@echo 'make test-versions   a core set of tests with TensorFlow $(VERSIONS)'
 	@echo 'make test-programs   programs of keras.io, stock and twice under run: KERAS_IO=checkout of keras-team/keras-io'
 	@echo 'make test-keras      tests of Keras itself, stock and twice under train.enable()'
+	@echo 'make test-models     packs models of other projects, in environments of their own; the table goes to $(RESULTS)'
 	@echo 'make chromium        the Debian package that the browser tests need'
 
 # Bytecode is made here, once: with PYTHONDONTWRITEBYTECODE set, Python would compile every module at each start, and
@@ -114,6 +115,26 @@ test-programs: .venvs/programs/.ready
 
 test-keras: .venvs/programs/.ready
 	.venvs/programs/bin/python -m tests.programs.keras_tests
+
+# Projects that ask for `tensorflow` are installed beside tensorflow-cpu without what they ask for.
+models-environments: $(READY)
+	set -e; install="$(BIN)/uv pip install --quiet --compile-bytecode --python"; \
+	for name in hub hf legacy forests; do \
+	  test -x .venvs/models-$$name/bin/python || $(PYTHON) -m venv .venvs/models-$$name; \
+	done; \
+	$$install .venvs/models-hub/bin/python 'tensorflow-cpu==2.21.0' 'keras>=3' kagglehub regex rich tokenizers pillow -e .; \
+	$$install .venvs/models-hub/bin/python --no-deps keras-hub tensorflow-text==2.21.1; \
+	$$install .venvs/models-hf/bin/python 'tensorflow-cpu==2.19.1' tf-keras==2.19.0 'transformers<4.56' 'huggingface-hub<1' \
+	  sentencepiece -e .; \
+	$$install .venvs/models-legacy/bin/python 'tensorflow-cpu==2.19.1' tf-keras==2.19.0 cloudpickle decorator dm-tree gast \
+	  scipy scikit-learn networkx joblib tqdm lxml pandas requests typeguard kt-legacy -e .; \
+	$$install .venvs/models-legacy/bin/python --no-deps tensorflow-probability tensorflow-recommenders tensorflow-ranking \
+	  spektral tf-agents keras-tuner efficientnet image-classifiers keras-applications keras-tcn deepctr \
+	  tensorflow-text==2.19.0; \
+	$$install .venvs/models-forests/bin/python tensorflow-decision-forests 'ydf<0.12' -e .
+
+test-models: models-environments
+	$(BIN)/python tests/projects/run.py --times
 
 chromium:
 	@if command -v chromium >/dev/null; then echo 'chromium is there'; \

@@ -726,3 +726,23 @@ class shapes_that_depend(tf.Module):
 
     def signatures(self) -> dict[str, Any]:
         return {"time_major": self.time_major, "product": self.product, "step": self.step}
+
+
+@module()
+class implementations(tf.Module):
+    """Two functions for one purpose, as in TensorFlow Probability and Keras 2: TensorFlow runs the one for the CPU."""
+
+    @tf.function(input_signature=[spec([None])])
+    def call(self, x: Any) -> Any:
+        purpose = {"api_implements": "glowplug_zoo"}
+
+        def made(device: str, factor: float) -> Any:
+            attributes = {**purpose, "api_preferred_device": device}
+            body = tf.function(
+                lambda x: tf.sin(tf.exp(x * factor) + 1.0), experimental_attributes=attributes, autograph=False
+            )
+            return body.get_concrete_function(spec([None]))
+
+        processor = made("CPU", 2.0)
+        processor.add_to_graph(tf.compat.v1.get_default_graph())
+        return {"y": tf.cos(made("GPU", 3.0)(tf.exp(-x)) * 5.0)}

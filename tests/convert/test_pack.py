@@ -115,6 +115,34 @@ def test_native_is_refused_where_it_cannot_be(saved_model: Callable[[str], Path]
     assert leftovers(tmp_path) == ["m.glow"]
 
 
+def test_a_resource_that_only_its_initialiser_can_prepare(tmp_path: Path) -> None:
+    """As the forests of TensorFlow Decision Forests are: converted, it would be there and empty."""
+    import tensorflow as tf
+
+    class Queue(tf.saved_model.experimental.TrackableResource):  # type: ignore[misc]
+        def _create_resource(self) -> Any:
+            return tf.raw_ops.FIFOQueueV2(component_types=[tf.float32], shared_name="glowplug_test")
+
+        def _initialize(self) -> None:
+            tf.raw_ops.QueueEnqueueV2(handle=self.resource_handle, components=[tf.constant(1.0)])
+
+    class Uses(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.queue = Queue()
+            assert self.queue.resource_handle is not None  # made here, to be captured
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])
+        def __call__(self, x: Any) -> Any:
+            return {"y": x + tf.cast(tf.raw_ops.QueueSizeV2(handle=self.queue.resource_handle), tf.float32)}
+
+    made = Uses()
+    tf.saved_model.save(made, str(tmp_path / "m"), signatures={"serving_default": made.__call__})
+    with pytest.raises(errors.UnsupportedModelError, match="QueueEnqueueV2"):
+        job(tmp_path / "m", tmp_path / "native", engine="native")
+    assert job(tmp_path / "m", tmp_path / "auto").engine == "savedmodel"
+
+
 def test_savedmodel_engine_on_demand(saved_model: Callable[[str], Path], tmp_path: Path) -> None:
     packed = glowplug.pack(saved_model("two_in_two_out"), tmp_path / "m.glow", engine="savedmodel")
     assert (packed.manifest.engine, packed.reason) == ("savedmodel", None)

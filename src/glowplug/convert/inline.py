@@ -19,11 +19,13 @@ _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _DEEPEST = 64
 
 
-def inline_calls(graph: GraphEditor) -> tuple[dict[str, str], dict[str, set[str]]]:
-    """Inline every call in place.
+def inline_calls(graph: GraphEditor, *, for_cpu: bool = True) -> tuple[dict[str, str], dict[str, set[str]]]:
+    """Inline every call in place; `for_cpu` prefers functions that are made for it, as TensorFlow does as a rule.
 
     Returns where the outputs of each call went (`call:1` -> tensor) and which nodes its side effects are.
     """
+    if for_cpu:
+        _choose_implementations(graph)
     outputs: dict[str, str] = {}
     effects: dict[str, set[str]] = {}
     for _ in range(_DEEPEST):
@@ -38,6 +40,27 @@ def inline_calls(graph: GraphEditor) -> tuple[dict[str, str], dict[str, set[str]
         graph.redirect(outputs)
         _redirect_control(graph, {call.name: effects[call.name] for call in calls}, outputs)
     raise UnsupportedModelError("the model's functions call each other without end", seen=f"{_DEEPEST} levels")
+
+
+def _choose_implementations(graph: GraphEditor) -> None:
+    """Call the functions that are made for the CPU where there are several that do the same.
+
+    TensorFlow's optimiser chooses them so when a graph runs. Those that draw random numbers do not answer alike.
+    """
+    kinds: dict[str, tuple[bytes, str]] = {}
+    made_for_cpu: dict[tuple[bytes, str], str] = {}
+    for name, function in graph.library.items():
+        purpose = attribute(function, "api_implements").s
+        if purpose:  # gradients and what prepares them have the same purpose, and other arguments
+            arguments = (function.signature.input_arg, function.signature.output_arg)
+            kinds[name] = (purpose, str([[(one.type, one.type_attr) for one in part] for part in arguments]))
+            if attribute(function, "api_preferred_device").s == b"CPU":
+                made_for_cpu[kinds[name]] = name
+    better = {name: made_for_cpu[kind] for name, kind in kinds.items() if kind in made_for_cpu}
+    bodies = (function.node_def for function in graph.library.values())
+    for node in [*graph.nodes.values(), *(node for body in bodies for node in body)]:
+        if node.op in _CALLS and attribute(node, "f").func.name in better:
+            node.attr["f"].func.name = better[node.attr["f"].func.name]
 
 
 def _callee(node: Any, graph: GraphEditor) -> str | None:

@@ -72,9 +72,12 @@ class NativeModel:
     assets: Mapping[str, Path]
 
 
-def convert(source: SavedModel, spool: Spool, *, fuse: bool = True) -> NativeModel:
-    """Convert a loaded SavedModel. Without `fuse`, the arithmetic stays in the order in which the source has it."""
-    graph, signatures, tables = _isolate(source)
+def convert(source: SavedModel, spool: Spool, *, fuse: bool = True, for_cpu: bool = True) -> NativeModel:
+    """Convert a loaded SavedModel. Without `fuse`, the arithmetic stays in the order in which the source has it.
+
+    Without `for_cpu`, the functions are called that the source names, where others do the same on the CPU.
+    """
+    graph, signatures, tables = _isolate(source, for_cpu=for_cpu)
     weights = Weights()
     variables = bind_variables(graph, source, weights, spool)
     extract_constants(graph, weights, spool)
@@ -98,7 +101,7 @@ def convert(source: SavedModel, spool: Spool, *, fuse: bool = True) -> NativeMod
     return NativeModel(portable, machine, signatures, weights, steps, tables.assets)
 
 
-def _isolate(source: SavedModel) -> tuple[GraphEditor, dict[str, NativeSignature], TablePlan]:
+def _isolate(source: SavedModel, *, for_cpu: bool) -> tuple[GraphEditor, dict[str, NativeSignature], TablePlan]:
     """Return the part of the source's graph that its signatures and their tables need, with all calls inlined."""
     graph = GraphEditor(source.meta_graph.graph_def)
     initial = source.initializer
@@ -106,7 +109,7 @@ def _isolate(source: SavedModel) -> tuple[GraphEditor, dict[str, NativeSignature
     calls = {name: graph.slice(p.tensor for p in s.outputs.values()) for name, s in source.signatures.items()}
     roots = [port.tensor for s in declared for port in (*s.inputs.values(), *s.outputs.values())]
     graph.keep(graph.slice([*roots, *([initial] if initial else [])]))
-    moved, effects = inline_calls(graph)
+    moved, effects = inline_calls(graph, for_cpu=for_cpu)
     signatures = {name: _moved_signature(source, name, moved) for name in source.signatures}
     signatures = {name: replace(s, targets=_targets(graph, calls[name], effects)) for name, s in signatures.items()}
     used = graph.slice(_references(signatures))

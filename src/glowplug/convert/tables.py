@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tensorflow.python.framework import op_def_registry
+
 from glowplug.core.errors import UnsupportedModelError
 
 from .attributes import constant, dtype_attr
 from .editor import GraphEditor, node_of
 from .saved_model import SavedModel
 
+_RESOURCE = 20  # DT_RESOURCE
 _FILLS = frozenset({"LookupTableImportV2", "InitializeTableV2", "InitializeTableFromTextFileV2"})
 _FILLS_V1 = frozenset({"LookupTableImport", "InitializeTable", "InitializeTableFromTextFile"})
 _TABLES = frozenset(
@@ -51,6 +54,7 @@ def plan_tables(
         if node.op in _FILLS | _FILLS_V1 and (table := _table_of(graph, node.input[0])) in used:
             filled.add(table)
             plan.initializers.append(name)
+    _refuse_other_resources(graph, used, init_slice)
     handles = {node_of(target): call for call, target in moved.items()}
     for name in sorted(used - filled):
         if graph.nodes[name].op in _TABLES:
@@ -63,6 +67,35 @@ def plan_tables(
         if node_of(tensor) in used:
             raise UnsupportedModelError("the model reads a file while it answers", seen=path.name)
     return plan
+
+
+def _refuse_other_resources(graph: GraphEditor, used: set[str], init_slice: set[str]) -> None:
+    """Raise if the model's initialiser prepares something that its signatures use and that is no table or variable.
+
+    Without that step the converted model would run, and answer from a resource that is empty.
+    """
+    for name in sorted(init_slice):
+        node = graph.nodes[name]
+        if node.op in _FILLS | _FILLS_V1 or not _is_stateful(node.op):
+            continue
+        for reference in node.input:
+            made_by = graph.nodes.get(_table_of(graph, reference))
+            if made_by is None or made_by.name not in used or made_by.name == name:
+                continue
+            if _makes_resource(made_by.op) and made_by.op not in _TABLES and made_by.op != "VarHandleOp":
+                raise UnsupportedModelError(
+                    "the model prepares a resource in a way that only its own initialiser knows", seen=node.op
+                )
+
+
+def _is_stateful(op: str) -> bool:
+    definition = op_def_registry.get(op)
+    return definition is not None and bool(definition.is_stateful)
+
+
+def _makes_resource(op: str) -> bool:
+    definition = op_def_registry.get(op)
+    return definition is not None and any(output.type == _RESOURCE for output in definition.output_arg)
 
 
 def _read_assets_directly(graph: GraphEditor, assets: list[str]) -> None:
@@ -84,7 +117,7 @@ def _read_assets_directly(graph: GraphEditor, assets: list[str]) -> None:
 def _table_of(graph: GraphEditor, reference: str) -> str:
     """Follow a handle back to the node that makes the table."""
     name = node_of(reference)
-    while graph.nodes[name].op == "Identity":
+    while name in graph.nodes and graph.nodes[name].op == "Identity":
         name = node_of(graph.nodes[name].input[0])
     return name
 

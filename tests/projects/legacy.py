@@ -1,0 +1,297 @@
+"""Projects around Keras 2 and TensorFlow 1: TensorFlow Probability, Recommenders, Text, Agents, Spektral and others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+MODELS: dict[str, Callable[[Path], Any]] = {}
+OP_LIBRARIES: dict[str, tuple[str, ...]] = {}
+keras = tf.keras
+
+
+def model(name: str, *libraries: str) -> Callable[[Callable[[Path], Any]], Callable[[Path], Any]]:
+    def register(function: Callable[[Path], Any]) -> Callable[[Path], Any]:
+        MODELS[name] = function
+        OP_LIBRARIES[name] = libraries
+        return function
+
+    return register
+
+
+def function(name: str, *specs: tf.TensorSpec, libraries: tuple[str, ...] = ()) -> Any:
+    """Register a function of tensors; what it closes over comes from a call without arguments."""
+
+    def register(make: Callable[[], Callable[..., Any]]) -> None:
+        def build(directory: Path) -> None:
+            keras.utils.set_random_seed(3)
+            module = tf.Module()
+            body, *module.held = make() if isinstance(made := make(), tuple) else (made,)
+            module.call = tf.function(body, input_signature=specs)
+            tf.saved_model.save(module, str(directory), signatures={"serving_default": module.call})
+
+        MODELS[name] = build
+        OP_LIBRARIES[name] = libraries
+
+    return register
+
+
+VECTOR = tf.TensorSpec([None], tf.float32, "x")
+MATRIX = tf.TensorSpec([None, 4], tf.float32, "x")
+SEED = tf.TensorSpec([2], tf.int32, "seed")
+TEXT = tf.TensorSpec([None], tf.string, "text")
+
+
+def _distribution(name: str, make: Callable[[Any], Any]) -> None:
+    @function(f"TensorFlow Probability:{name} log_prob", VECTOR)
+    def log_prob() -> Any:
+        import tensorflow_probability as tfp
+
+        return lambda x: {"y": make(tfp.distributions).log_prob(tf.abs(x) % 0.9 + 0.05)}
+
+    @function(f"TensorFlow Probability:{name} sample", SEED)
+    def sample() -> Any:
+        import tensorflow_probability as tfp
+
+        return lambda seed: {"y": make(tfp.distributions).sample(7, seed=seed)}
+
+
+_distribution("Normal", lambda d: d.Normal(0.5, 2.0))
+_distribution("Gamma", lambda d: d.Gamma(2.0, 3.0))
+_distribution("Beta", lambda d: d.Beta(2.0, 3.0))
+_distribution("StudentT", lambda d: d.StudentT(3.0, 0.0, 1.0))
+_distribution("MixtureSameFamily", lambda d: d.MixtureSameFamily(d.Categorical([0.1, 0.4]), d.Normal([0.0, 1.0], 1.0)))
+
+
+@function("TensorFlow Probability:GaussianProcess", tf.TensorSpec([None, 1], tf.float32, "x"))
+def gaussian_process() -> Any:
+    import tensorflow_probability as tfp
+
+    seen = np.linspace(-1, 1, 6, dtype="float32")[:, None]
+    kernel = tfp.math.psd_kernels.ExponentiatedQuadratic()
+
+    def predict(x: Any) -> Any:
+        process = tfp.distributions.GaussianProcessRegressionModel(
+            kernel, index_points=x, observation_index_points=seen, observations=tf.sin(seen[:, 0])
+        )
+        return {"mean": process.mean(), "stddev": process.stddev()}
+
+    return predict
+
+
+@function("TensorFlow Probability:HiddenMarkovModel", tf.TensorSpec([None, 5], tf.float32, "x"))
+def hidden_markov() -> Any:
+    import tensorflow_probability as tfp
+
+    d = tfp.distributions
+
+    def predict(x: Any) -> Any:
+        chain = d.HiddenMarkovModel(
+            d.Categorical([0.2, 0.8]), d.Categorical([[0.7, 0.3], [0.2, 0.8]]), d.Normal([0.0, 15.0], [5.0, 10.0]), 5
+        )
+        return {"mode": chain.posterior_mode(x), "log_prob": chain.log_prob(x)}
+
+    return predict
+
+
+@model("TensorFlow Probability:Variational layers")
+def variational(directory: Path) -> Any:
+    import tensorflow_probability as tfp
+
+    layers = [keras.layers.Input((4,)), tfp.layers.DenseFlipout(8), keras.layers.Dense(2)]
+    return keras.Sequential(layers)
+
+
+@model("TensorFlow Recommenders:BruteForce")
+def brute_force(directory: Path) -> None:
+    import tensorflow_recommenders as tfrs
+
+    query = keras.Sequential(
+        [keras.layers.Input((1,), dtype=tf.int32), keras.layers.Embedding(50, 8), keras.layers.Flatten()]
+    )
+    index = tfrs.layers.factorized_top_k.BruteForce(query, k=3)
+    index.index(tf.random.stateless_normal([20, 8], [1, 2]), tf.range(20))
+    index(tf.constant([[1]]))
+    tf.saved_model.save(index, str(directory))
+
+
+@model("TensorFlow Recommenders:DCN")
+def cross(directory: Path) -> Any:
+    import tensorflow_recommenders as tfrs
+
+    i = keras.Input((6,))
+    return keras.Model(i, keras.layers.Dense(1)(tfrs.layers.dcn.Cross(projection_dim=3)(i, i)))
+
+
+@model("TensorFlow Recommenders:DotInteraction")
+def dot_interaction(directory: Path) -> Any:
+    import tensorflow_recommenders as tfrs
+
+    inputs = [keras.Input((4,)) for _ in range(3)]
+    return keras.Model(inputs, tfrs.layers.feature_interaction.DotInteraction()(inputs))
+
+
+@model("TensorFlow Ranking:GAMLayer")
+def gam(directory: Path) -> Any:
+    import tensorflow_ranking as tfr
+
+    inputs = [keras.Input((1,)) for _ in range(3)]
+    layer = tfr.keras.layers.GAMLayer(3, tower_hidden_layer_dims=[8, 4])
+    outputs, _ = layer((inputs, None), training=False)
+    return keras.Model(inputs, outputs)
+
+
+def _text(name: str, make: Callable[[Any], Any]) -> None:
+    @function(f"TensorFlow Text:{name}", TEXT, libraries=("tensorflow_text",))
+    def tokenize() -> Any:
+        import tensorflow_text
+
+        return make(tensorflow_text)
+
+
+_text("WhitespaceTokenizer", lambda t: lambda text: {"y": t.WhitespaceTokenizer().tokenize(text).to_tensor()})
+_text("UnicodeScriptTokenizer", lambda t: lambda text: {"y": t.UnicodeScriptTokenizer().tokenize(text).to_tensor()})
+_text("normalize_utf8", lambda t: lambda text: {"y": t.normalize_utf8(t.case_fold_utf8(text), "NFKC")})
+_text(
+    "ngrams",
+    lambda t: (
+        lambda text: {
+            "y": t.ngrams(tf.strings.split(text), 2, reduction_type=t.Reduction.STRING_JOIN, string_separator=" ")
+        }
+    ),
+)
+_text("regex_split", lambda t: lambda text: {"y": t.regex_split(text, r"\s").to_tensor()})
+
+
+@model("Spektral:GCN")
+def gcn(directory: Path) -> Any:
+    from spektral.layers import GCNConv, GlobalSumPool
+
+    x, a = keras.Input((10, 4)), keras.Input((10, 10))
+    return keras.Model([x, a], keras.layers.Dense(2)(GlobalSumPool()(GCNConv(8, activation="relu")([x, a]))))
+
+
+@model("Spektral:GAT")
+def gat(directory: Path) -> Any:
+    from spektral.layers import GATConv
+
+    x, a = keras.Input((10, 4)), keras.Input((10, 10))
+    return keras.Model([x, a], GATConv(8, attn_heads=2)([x, a]))
+
+
+@model("TF-Agents:QNetwork")
+def q_network(directory: Path) -> None:
+    from tf_agents.networks import q_network as networks
+    from tf_agents.specs import tensor_spec
+
+    network = networks.QNetwork(
+        tensor_spec.TensorSpec([4], tf.float32), tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2)
+    )
+    network.create_variables()
+
+    class Policy(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        @tf.function(input_signature=[MATRIX])
+        def call(self, x: Any) -> Any:
+            return {"q": network(x)[0]}
+
+    made = Policy()
+    tf.saved_model.save(made, str(directory), signatures={"serving_default": made.call})
+
+
+@model("keras-tcn:TCN")
+def tcn(directory: Path) -> Any:
+    from tcn import TCN
+
+    i = keras.Input((20, 3))
+    return keras.Model(i, keras.layers.Dense(1)(TCN(8)(i)))
+
+
+@model("EfficientNet:EfficientNetB0")
+def efficient_net(directory: Path) -> Any:
+    import efficientnet.tfkeras as efficient
+
+    return efficient.EfficientNetB0(weights=None, input_shape=(64, 64, 3), classes=10)
+
+
+@model("image-classifiers:ResNet18")
+def resnet18(directory: Path) -> Any:
+    from classification_models.tfkeras import Classifiers
+
+    make, _ = Classifiers.get("resnet18")
+    return make((64, 64, 3), classes=10, weights=None)
+
+
+@model("image-classifiers:SEResNet18")
+def seresnet18(directory: Path) -> Any:
+    from classification_models.tfkeras import Classifiers
+
+    make, _ = Classifiers.get("seresnet18")
+    return make((64, 64, 3), classes=10, weights=None)
+
+
+def _tuner(name: str) -> None:
+    @model(f"KerasTuner:{name}")
+    def build(directory: Path) -> Any:
+        import keras_tuner
+
+        return getattr(keras_tuner.applications, name)(input_shape=(64, 64, 3), classes=3).build(
+            keras_tuner.HyperParameters()
+        )
+
+
+for one in ("HyperResNet", "HyperXception", "HyperEfficientNet"):
+    _tuner(one)
+
+
+def _legacy_application(name: str) -> None:
+    @model(f"tf_keras.applications:{name}")
+    def build(directory: Path) -> Any:
+        return getattr(keras.applications, name)(weights=None, input_shape=(64, 64, 3), classes=10)
+
+
+for one in (
+    "MobileNetV2",
+    "ResNet50",
+    "DenseNet121",
+    "EfficientNetV2B0",
+    "MobileNetV3Small",
+    "ConvNeXtTiny",
+    "RegNetX002",
+):
+    _legacy_application(one)
+
+
+def _deepctr(name: str) -> None:
+    @model(f"DeepCTR:{name}")
+    def build(directory: Path) -> Any:
+        from deepctr import models
+        from deepctr.feature_column import DenseFeat, SparseFeat
+
+        columns = [SparseFeat("user", 20, 4), SparseFeat("item", 30, 4), DenseFeat("age", 1)]
+        return getattr(models, name)(columns, columns, dnn_hidden_units=(8, 4))
+
+
+for one in ("DeepFM", "xDeepFM", "DCN", "WDL", "FNN"):
+    _deepctr(one)
+
+
+@model("TensorFlow 1:frozen convolution")
+def tensorflow_1(directory: Path) -> None:
+    from tests import zoo
+
+    zoo.BUILDERS["tf1_variables"](directory)
+
+
+@model("TensorFlow 1:vocabulary and loops")
+def tensorflow_1_vocabulary(directory: Path) -> None:
+    from tests import zoo
+
+    zoo.BUILDERS["tf1_vocabulary"](directory)
