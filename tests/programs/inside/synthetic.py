@@ -51,10 +51,6 @@ def cats_and_dogs() -> list[Any]:
     return [_image_dataset(count, 80, 2) for count in (48, 16, 16)]
 
 
-def horses_or_humans() -> tuple[Any, Any]:
-    return [_image_dataset(count, 300, 2) for count in (64, 32)], None  # type: ignore[return-value]
-
-
 def engine_noise() -> Split:
     random = np.random.default_rng(7)
     return random.normal(size=(TRAIN, 100)), np.where(np.arange(TRAIN) % 2, 1, -1)
