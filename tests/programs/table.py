@@ -137,7 +137,6 @@ PROGRAMS: dict[str, Program] = {
         Replace(r"^class ExampleTorchDataset(?s:.*?)^## Using sample weighting", '"""'),
     ),
     "guides/intro_to_keras_for_engineers.py": _program(Cut(r"^import torch$")),
-    "guides/_preprocessing_layers.py": _program(),
     "guides/transfer_learning.py": _program(
         Replace(r"tfds\.load\((?s:.*?)^\)", "synthetic.cats_and_dogs()"),
         Replace(r'weights="imagenet"', "weights=None"),
