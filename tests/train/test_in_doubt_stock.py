@@ -16,7 +16,7 @@ PLACES = [
     ("glowplug.train.seam", "why_stock"),
     ("glowplug.train.seam", "ModelStep"),
     ("glowplug.train.trace.cached", "TracedTypes"),
-    ("glowplug.train.trace.cached", "_plain_eager"),
+    ("glowplug.train.trace.cached", "plain_eager"),
     ("glowplug.train.trace.cached", "_stored_form"),
     ("glowplug.train.trace.dispatch", "TracedTypes.target"),
     ("glowplug.train.trace.dispatch", "TracedTypes.add"),
