@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from glowplug.core import unfinished
 from glowplug.core.errors import StorageError
 from glowplug.train.trace.entry_store import DirectoryStore, MemoryStore, default_directory, prune
 
@@ -104,12 +105,11 @@ for name in ("a1", "b2"):
     assert store.read("b2") is None
     assert [item.name for item in store.items()] == ["a1"]
     assert len(list(store.path.iterdir())) == 3
-    store.write("b2", b"new")
-    assert len(list(store.path.iterdir())) == 4, "another writer may still be at work"
-    for place in store.path.glob(".*"):
-        os.utime(place, (0, 0))
-    store.write("b2", b"newer")
-    assert sorted(place.name for place in store.path.iterdir()) == ["a1.trace", "b2.trace"]
+    with unfinished.new_file(str(store.path / "c3.trace")) as at_work:
+        store.write("b2", b"new")
+        assert len(list(store.path.iterdir())) == 3, "another writer is still at work"
+        at_work.write(b"whole")
+    assert sorted(place.name for place in store.path.iterdir()) == ["a1.trace", "b2.trace", "c3.trace"]
 
 
 def test_two_writers_of_one_entry_never_mix(tmp_path):

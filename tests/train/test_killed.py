@@ -76,7 +76,7 @@ def _run(run_script, tmp_path, how, count):
 def test_killed_at_its_files(run_script, tmp_path):
     killed, wrong, last = _run(run_script, tmp_path, "files", 3)
     assert killed >= 2
-    assert (wrong, last) == (0, {"restored": 1})
+    assert (wrong, last) == (0, {"restored": 1}), run_script.stderr
     assert "damaged" not in run_script.stderr
 
 
@@ -84,7 +84,7 @@ def test_killed_at_its_files(run_script, tmp_path):
 def test_killed_forty_times(run_script, tmp_path):
     killed, wrong, last = _run(run_script, tmp_path, "times", 40)
     assert killed >= 20
-    assert (wrong, last) == (0, {"restored": 1})
+    assert (wrong, last) == (0, {"restored": 1}), run_script.stderr
     assert "damaged" not in run_script.stderr
 
 

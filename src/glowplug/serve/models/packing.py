@@ -6,9 +6,11 @@ What is packed is kept in a cache folder by the source's identity, so that the n
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import shutil
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from .sources import Source, identify
 Run = Callable[[list[str], Path], Awaitable[int]]
 
 _KEPT_LOG_LINES = 3
+_KEPT_LOG_S = 7 * 24 * 3600  # of a model that could not be packed
 
 
 class Packer:
@@ -43,6 +46,7 @@ class Packer:
                 return known
             target = self._path(source)
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _remove_old_logs(target.parent)
             log = target.with_suffix(".log")
             command = [sys.executable, "-m", "glowplug", "pack", str(source.path), "-o", str(target), "--force"]
             code = await self._run(command, log)
@@ -59,6 +63,13 @@ class Packer:
     def _path(self, source: Source) -> Path:
         identity = repr((str(source.path.resolve()), source.stamp)).encode()
         return self._folder / f"{hashlib.sha256(identity).hexdigest()[:24]}.glow"
+
+
+def _remove_old_logs(folder: Path) -> None:
+    for log in folder.glob("*.log"):
+        with contextlib.suppress(OSError):
+            if log.lstat().st_mtime < time.time() - _KEPT_LOG_S:
+                log.unlink()
 
 
 def _tail(log: Path) -> str:

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from glowplug.core import cache_files, files
+from glowplug.core import cache_files, files, unfinished
 from glowplug.core.errors import StorageError
 
 _SUFFIX = ".trace"
-_ABANDONED_S = 3600  # no entry takes this long to write
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +114,9 @@ class DirectoryStore:
             raise StorageError("a trace cannot be written", seen=f"{place} ({error.strerror})") from error
         self.sweep()
 
-    def sweep(self, older_than_s: float = _ABANDONED_S) -> None:
+    def sweep(self) -> None:
         """Remove what writers that were killed left behind: hidden files, which no reader looks at."""
-        for place in self.path.glob(f".*{_SUFFIX}.*"):
-            with contextlib.suppress(OSError):
-                if place.lstat().st_mtime < time.time() - older_than_s:
-                    place.unlink()
+        unfinished.sweep(str(self.path))
 
     def items(self) -> list[Item]:
         """Return what is kept, last used first."""
