@@ -30,8 +30,10 @@ help:
 # Bytecode is made here, once: with PYTHONDONTWRITEBYTECODE set, Python would compile every module at each start, and
 # both sides of each comparison would be slower than they are for users.
 $(READY): pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	test -x $(BIN)/uv || { $(BIN)/python -m ensurepip >/dev/null; $(BIN)/python -m pip install --quiet uv; }
+	test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV)
+	test -x $(BIN)/uv || { $(BIN)/python -m ensurepip >/dev/null 2>&1 && $(BIN)/python -m pip install --quiet uv; } || \
+	  $(PYTHON) -m pip --python $(BIN)/python install --quiet uv || \
+	  { echo '$(PYTHON) has neither ensurepip nor pip: install them (Debian: python3-venv), or set PYTHON' >&2; exit 1; }
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode -e '.[cpu,dev]'
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --no-deps $(BESIDE) || \
 	  echo 'the tests that need $(BESIDE) will be skipped'
@@ -51,7 +53,7 @@ test-all: install
 
 # atheris changes the bytecode of what it watches, and has wheels for few interpreters: an environment of its own.
 fuzz: install
-	test -x .venvs/fuzz/bin/python || $(PYTHON) -m venv .venvs/fuzz
+	test -x .venvs/fuzz/bin/python || $(PYTHON) -m venv --without-pip .venvs/fuzz
 	$(BIN)/uv pip install --quiet --python .venvs/fuzz/bin/python atheris ml_dtypes -e '.[serve]'
 	set -e; for target in bundle tensor_proto; do \
 	  .venvs/fuzz/bin/python tests/fuzz/fuzz_$$target.py -max_total_time=$(FUZZ_SECONDS); \
@@ -92,7 +94,7 @@ test-versions: $(READY)
 	set -e; for version in $(VERSIONS); do \
 	  echo "TensorFlow $$version"; \
 	  environment=.venvs/tensorflow-$$version; \
-	  test -x $$environment/bin/python || $(PYTHON) -m venv $$environment; \
+	  test -x $$environment/bin/python || $(PYTHON) -m venv --without-pip $$environment; \
 	  $(BIN)/uv pip install --quiet --python $$environment/bin/python --compile-bytecode \
 	    "tensorflow-cpu==$$version" 'keras>=3' pytest pytest-timeout hypothesis jsonschema psutil safetensors -e '.[report]'; \
 	  $(BIN)/uv pip install --quiet --python $$environment/bin/python --compile-bytecode --no-deps \
