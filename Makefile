@@ -104,7 +104,7 @@ test-versions: $(READY)
 	done
 
 # What the programs import besides TensorFlow. None of it may ask for `tensorflow`, which would overwrite tensorflow-cpu.
-PROGRAM_PACKAGES := matplotlib pandas scikit-learn scipy pillow tqdm tensorboard tensorflow-datasets jax pytest
+PROGRAM_PACKAGES := matplotlib pandas scikit-learn scipy pillow tqdm tensorboard tensorflow-datasets
 
 .venvs/programs/.ready: pyproject.toml $(READY)
 	test -x .venvs/programs/bin/python || $(PYTHON) -m venv .venvs/programs
@@ -115,8 +115,11 @@ test-programs: .venvs/programs/.ready
 	test -d '$(KERAS_IO)/examples' || { echo 'KERAS_IO must be a checkout of keras-team/keras-io'; exit 2; }
 	.venvs/programs/bin/python -m tests.programs.harness '$(KERAS_IO)' $(PROGRAMS)
 
-test-keras: .venvs/programs/.ready
-	.venvs/programs/bin/python -m tests.programs.keras_tests
+# Some of Keras' tests import jax, with which TensorFlow's converter loads it too: an environment of its own.
+test-keras: $(READY)
+	test -x .venvs/keras/bin/python || $(PYTHON) -m venv .venvs/keras
+	$(BIN)/uv pip install --quiet --python .venvs/keras/bin/python --compile-bytecode -e '.[cpu,report]' jax pandas scipy pytest
+	.venvs/keras/bin/python -m tests.programs.keras_tests
 
 # Projects that ask for `tensorflow` are installed beside tensorflow-cpu without what they ask for.
 models-environments: $(READY)

@@ -70,9 +70,6 @@ PROGRAMS: dict[str, Program] = {
     "examples/generative/lstm_character_level_text_generation.py": _program(
         Replace(r"^path = keras\.utils\.get_file\(", "path = synthetic.text_file("), Cut(r"^## Train the model")
     ),
-    "examples/generative/text_generation_with_miniature_gpt.py": _program(
-        Replace(r"^batch_size = 128", "synthetic.reviews(); batch_size = 16")
-    ),
     "examples/keras_recipes/antirectifier.py": _program(),
     "examples/keras_recipes/endpoint_layer_pattern.py": _program(),
     "examples/keras_recipes/subclassing_conv_layers.py": _program(),
@@ -94,14 +91,6 @@ PROGRAMS: dict[str, Program] = {
     ),
     "examples/nlp/text_classification_from_scratch.py": _program(
         Replace(r"^batch_size = 32", "synthetic.reviews(); batch_size = 8")
-    ),
-    "examples/nlp/neural_machine_translation_with_transformer.py": _program(
-        Replace(
-            r"^text_file = keras\.utils\.get_file\((?s:.*?)^text_file = .*$",
-            "text_file = synthetic.sentence_pairs('spa.txt')",
-        ),
-        Replace(r"2048", "64"),
-        Cut(r"^## Decoding test"),
     ),
     "examples/structured_data/collaborative_filtering_movielens.py": _program(
         Replace(r"keras\.utils\.get_file\(", "synthetic.movielens("),
