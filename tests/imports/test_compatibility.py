@@ -193,6 +193,10 @@ def test_the_environment_is_what_the_import_makes_it(stock, faster):
         assert "TF2_BEHAVIOR" in one.stdout
         # The trace cache adds flags of XLA, which it says.
         assert faster("--no-trace-cache", "-c", code.format(first)).stdout == one.stdout
+    code = (
+        "import os; os.environ['HDF5_PLUGIN_PATH'] = 'mine'; import tensorflow; print(os.environ['HDF5_PLUGIN_PATH'])"
+    )
+    assert faster("-c", code).stdout == stock("-c", code).stdout
 
 
 @pytest.mark.slow

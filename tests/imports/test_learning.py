@@ -43,7 +43,7 @@ def test_no_file_can_be_written(environment, tmp_path):
     """The limit stands for a full disk: each write fails."""
     variables = {**environment, "GLOWPLUG_CACHE_DIR": str(tmp_path / "cache")}
     words = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *command(LEARN)]
-    done = subprocess.run(words, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+    done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=300)
     assert (done.stdout, done.returncode) == ("good\n", 0), done.stderr
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.stat().st_size]
 

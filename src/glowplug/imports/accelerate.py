@@ -79,6 +79,8 @@ class Acceleration:
         self._window.enter()
         if spec.name == _TENSORFLOW and spec.origin:
             os.environ.update(parts.VARIABLES.get(self._release, {}))
+            for name, value in parts.DEFAULTS.get(self._release, {}).items():
+                os.environ.setdefault(name, value)
             self._open_and_unpack(os.path.dirname(spec.origin))  # noqa: PTH120 - not worth pathlib
 
     def _end(self, module: ModuleType | None) -> None:

@@ -6,7 +6,7 @@ after its parents where those are put off with it. `INSTEAD` names what must be 
 put off, since it changes what later pages show. `KEPT` are packages that stock TensorFlow has loaded once it is
 imported: were one of them loaded later, Python would bind it in `tensorflow`, over or beside the API. `AWAITED` are
 keys that a module which is put off would have registered, and `VARIABLES` those of the environment that it would have
-set, by release.
+set, by release; `DEFAULTS` are set only where the program has chosen nothing.
 """
 
 from __future__ import annotations
@@ -83,4 +83,7 @@ AWAITED = {
 VARIABLES = {
     # The old Keras sets it before it imports h5py, so that no file makes HDF5 load a library: a matter of security.
     "2.21": {"HDF5_PLUGIN_PATH": "disable"},
+}
+DEFAULTS = {
+    "2.22": {"HDF5_PLUGIN_PATH": "/dev/null"},
 }

@@ -6,7 +6,7 @@ import os
 import re
 
 # Releases with which tests/imports/test_compatibility.py was run.
-VERIFIED = ("2.16", "2.17", "2.18", "2.19", "2.20", "2.21")
+VERIFIED = ("2.16", "2.17", "2.18", "2.19", "2.20", "2.21", "2.22")
 
 _METADATA = re.compile(
     r"(?:tensorflow(?:_cpu|_cpu_aws|_intel|_rocm|_macos)?|tf_nightly(?:_cpu)?)-(\d+\.\d+)[^-]*\.dist-info"
