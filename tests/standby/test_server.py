@@ -65,6 +65,17 @@ def test_many_that_start_at_once_share_one(standby):
     assert len({one.stdout for one in done}) == 1
 
 
+def test_one_that_was_stopped_makes_room_while_its_runs_go_on(standby):
+    process = standby.begin("-c", "print('on', flush=True); print('got', input())")
+    assert process.stdout.readline() == "on\n"
+    assert "1 runs go on" in standby.glowplug("standby", "stop").stdout
+    assert standby.run("-c", "print('next')").stdout == "next\n"
+    out, _ = process.communicate("it\n", timeout=20)
+    assert (out, process.returncode) == ("got it\n", 0)
+    assert len(standby.pids()) == 1
+    assert standby.run("-c", "print('again')", start=False).stdout == "again\n"
+
+
 def test_it_ends_when_idle(standby, wait_until):
     standby.glowplug("standby", "start", "--preload", "numpy", "--idle", "0.2")
     wait_until(lambda: not list(standby.directory.glob("*.sock")))
@@ -155,7 +166,8 @@ def test_a_killed_standby_leaves_its_runs_alive(standby):
     os.kill(pid, signal.SIGKILL)
     out, _ = process.communicate("it\n", timeout=20)
     assert (out, process.returncode) == ("got it\n", 6)
-    assert standby.run("-c", "print('next')").stdout == "next\n"
+    following = standby.run("-c", "print('next')")
+    assert (following.stdout, following.stderr) == ("next\n", "")
     assert standby.pids() != [pid]
 
 

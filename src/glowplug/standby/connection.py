@@ -31,9 +31,18 @@ def connect(place: paths.Place, name: str) -> wire.Socket | None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Tell whether a process has been stopped (SIGSTOP, Ctrl-Z, a debugger) or is dead but not yet buried."""
+    """Tell whether a process has been stopped (SIGSTOP, Ctrl-Z, a debugger)."""
+    return _state(pid) in (b"T", b"t")
+
+
+def is_dead(pid: int) -> bool:
+    """Tell whether a process has ended, be it that nobody has asked how."""
+    return _state(pid) in (b"Z", b"X", b"")
+
+
+def _state(pid: int) -> bytes:
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as stream:
-            return stream.read(4096).rpartition(b")")[2].split(None, 1)[0] in (b"T", b"t", b"Z", b"X")
+            return stream.read(4096).rpartition(b")")[2].split(None, 1)[0]
     except OSError:
-        return False
+        return b""

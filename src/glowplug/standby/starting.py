@@ -17,6 +17,7 @@ from . import connection, key, paths, wire
 IDLE_S = 1800.0
 READY_S = 120.0  # how long a caller waits: an import from a cold disk takes most of a minute
 _FORK_S = 30.0
+_TURN_S = 0.5  # for who does not wait: others hold the turn for moments, to look, or until theirs is ready
 _IDLE = "GLOWPLUG_STANDBY_IDLE"
 
 
@@ -29,7 +30,7 @@ def start(
     start or is not ready in time. It outlives this process, and ends when it has been idle for `idle_s`. Without
     `wait`, it is left to itself.
     """
-    until = time.monotonic() + (READY_S if wait else 0.0)
+    until = time.monotonic() + (READY_S if wait else _TURN_S)
     components = key.components(kind, preload)
     name = key.digest(components)
     limit = _idle_limit() if idle_s is None else float(idle_s)
@@ -53,7 +54,7 @@ def _start_in(place: paths.Place, settings: dict[str, Any], until: float, *, wai
             raise StandbyError("another start of the standby has not ended", seen=f"{READY_S:.0f} s")
         return
     try:
-        if not _is_served(place, name):
+        if not _is_served(place, name, until):
             # Who does not wait leaves the turn to the new standby, which keeps it until it is ready.
             _start(settings, place, None if wait else turn, until)
     finally:
@@ -74,15 +75,22 @@ def _standard_numbers_taken() -> Iterator[None]:
             os.close(number)
 
 
-def _is_served(place: paths.Place, name: str) -> bool:
-    lock = place.lock(f"{name}.lock")
-    if lock is not None:
-        os.close(lock)
-        return False
-    found = connection.connect(place, name)
-    if found is not None:
-        found.close()
-    return found is not None
+def _is_served(place: paths.Place, name: str, until: float) -> bool:
+    """Tell whether there is one; wait for one that still imports, since whoever started it was killed."""
+    while True:
+        lock = place.lock(f"{name}.lock")
+        if lock is not None:
+            os.close(lock)
+            return False
+        found = connection.connect(place, name)
+        if found is not None:
+            dead = connection.is_dead(wire.peer(found))
+            found.close()
+            if not dead:
+                return True
+        if time.monotonic() >= until:
+            raise StandbyError("the standby is not ready in time", seen=f"{READY_S:.0f} s")
+        time.sleep(0.02)
 
 
 def _start(settings: dict[str, Any], place: paths.Place, turn: int | None, until: float) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from glowplug.core.errors import StandbyError
 from glowplug.standby import key, paths, wire
-from glowplug.standby.connection import connect, is_stopped
+from glowplug.standby.connection import connect, is_dead, is_stopped
 
 _ANSWER_S = 5.0
 _END_S = 10.0
@@ -113,6 +113,8 @@ def _look(place: paths.Place, name: str) -> Standby | None:
         return None
     try:
         pid = wire.peer(connection)
+        if is_dead(pid):
+            return None
         if is_stopped(pid):
             return Standby(name, pid, _components(place, name), None, "it is stopped")
         answer = _exchange(connection, "status")

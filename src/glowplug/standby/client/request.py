@@ -17,7 +17,7 @@ from typing import Any
 
 from glowplug.core.errors import StandbyError
 from glowplug.standby import confinement, identity, key, paths, wire
-from glowplug.standby.connection import connect, is_stopped
+from glowplug.standby.connection import connect, is_dead, is_stopped
 
 ANSWER_S = 10.0  # a standby answers within milliseconds, unless the machine has no processor left
 _END_S = 2.0  # between the end of a process and the standby's word for it
@@ -197,6 +197,8 @@ def _ask(
     before_begin: Callable[[], None] | None,
 ) -> Begun | Declined:
     standby = wire.peer(connection)
+    if is_dead(standby):  # and a child that it had just forked still has its socket
+        return Declined("the standby went away", gone=True)
     if is_stopped(standby):
         return Declined(f"the standby (process {standby}) is stopped", unusual=True)
     if not confinement.can_see(standby):

@@ -51,6 +51,7 @@ class Server:
         components: dict[str, str],
         idle_s: float,
         fresh: Freshness,
+        retire: Callable[[], None],
         replace: Callable[[], None],
         belongings: Sequence[int] = (),
         modules: int = 0,
@@ -60,7 +61,8 @@ class Server:
         self._components = components
         self._idle_s = idle_s
         self._fresh = fresh
-        self._replace = replace
+        self._retire = retire  # called once, when no more requests are taken
+        self._replace = replace  # called after that, if the files have changed
         self._waiting: dict[int, tuple[wire.Socket, float]] = {}
         self._runs: dict[int, _Run] = {}
         self._served = 0
@@ -79,11 +81,6 @@ class Server:
             signal.signal(number, lambda *_: None)
         self._poll.register(self._wake, select.POLLIN)
         self._poll.register(listener.fileno(), select.POLLIN)
-
-    @property
-    def stale(self) -> str | None:
-        """Say why this standby must be replaced, if it must."""
-        return self._stale
 
     def serve(self) -> Child | None:
         """Serve until idle, stale or told to stop. Returns None in the standby, and the request in a child."""
@@ -112,6 +109,7 @@ class Server:
             self._poll.unregister(self._listener.fileno())
             self._listener.close()
             self._listener = None
+            self._retire()
         self._spare.end()
 
     def _handle(self, descriptor: int, events: int) -> Child | None:

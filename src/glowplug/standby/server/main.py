@@ -8,7 +8,7 @@ import os
 import resource
 import sys
 import time
-from typing import Any, NoReturn
+from typing import Any
 
 from glowplug.standby import key, paths, wire
 from glowplug.standby.child import become
@@ -54,19 +54,23 @@ def main(settings: dict[str, Any]) -> int:
     except Exception as error:  # the process boundary: whoever started this reads it
         return _report(settings, f"{type(error).__name__}: {error}")
 
+    def retire() -> None:
+        place.remove(f"{name}.sock")
+        fcntl.flock(lock, fcntl.LOCK_UN)  # the next one may begin while runs of this one go on
+
     def replace() -> None:
         from glowplug.standby.starting import start
 
-        fcntl.flock(lock, fcntl.LOCK_UN)  # the next one may begin while runs of this one go on
         start(kind, names, settings["companion"], idle_s=settings["idle_s"], wait=False)
 
     server = Server(
-        listener, components, float(settings["idle_s"]), fresh, replace, (lock, place.descriptor), len(modules)
+        listener, components, float(settings["idle_s"]), fresh, retire, replace, (lock, place.descriptor), len(modules)
     )
     _report(settings, "")
     forked = server.serve()
     if forked is None:
-        _end(place, name, replaced=server.stale is not None)
+        place.sweep()
+        os._exit(0)  # nothing to clean up, and taking thousands of modules apart would take half a second
     become.leave(become.run(forked, withheld))
 
 
@@ -101,11 +105,3 @@ def _report(settings: dict[str, Any], problem: str) -> int:
     if settings["turn"] is not None:
         os.close(settings["turn"])
     return 1 if problem else 0
-
-
-def _end(place: paths.Place, name: str, *, replaced: bool) -> NoReturn:
-    """Leave nothing behind, unless the files are the next one's. The lock's is removed last: it says whose they are."""
-    if not replaced:
-        for suffix in (".sock", ".log", ".turn", ".lock"):
-            place.remove(f"{name}{suffix}")
-    os._exit(0)  # nothing to clean up, and taking thousands of modules apart would take half a second
