@@ -80,6 +80,13 @@ def test_a_source_that_was_edited_in_place_is_noticed_even_with_its_old_time_and
     assert read_installed([NAME]).digests == first.digests
 
 
+def test_another_link_to_a_file_is_no_change(site: Path, tmp_path: Path) -> None:
+    _load()
+    first = read_installed([NAME])
+    os.link(site / NAME / "inner" / "used.py", tmp_path / "another name")
+    assert read_installed([NAME]) == installed.Installed(first.digests, read_again=1, newest_ns=0)
+
+
 def test_what_was_never_loaded_counts_from_when_it_is(site: Path) -> None:
     _load()
     first = read_installed([NAME]).digests

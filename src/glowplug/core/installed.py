@@ -44,7 +44,7 @@ _kept_here: dict[str, bytes] = {}  # tables for which there is no place: this pr
 
 
 class Installed(NamedTuple):
-    """The stamp of each package. `read_again` files were new or changed; the last change of one was at `newest_ns`.
+    """The stamp of each package. `read_again` files looked new or changed; what really had, did so last at `newest_ns`.
 
     A process that finds a file that changed after it began does not know which of the two it has loaded.
     """
@@ -168,9 +168,12 @@ class _Pass:
     def _add_source(self, path: str, label: str) -> None:
         look, row = _look(path), self._known.get(path)
         if row is None or row.look != look:
-            row = _Seen(self._settled(look), _digest(path))
+            before, row = row, _Seen(self._settled(look), _digest(path))
             self.read_again += 1
-            self.newest_ns = max(self.newest_ns, look[1], look[2])
+            if (
+                before is None or before.digest != row.digest
+            ):  # another link to a file changes its time, not its content
+                self.newest_ns = max(self.newest_ns, look[1], look[2])
         self._rows[path] = row
         self._add_line(label, row.digest)
 
