@@ -170,9 +170,10 @@ class _Pass:
         if row is None or row.look != look:
             before, row = row, _Seen(self._settled(look), _digest(path))
             self.read_again += 1
-            if (
-                before is None or before.digest != row.digest
-            ):  # another link to a file changes its time, not its content
+            # Another link to a file, as installers make them, changes its third time and not its content.
+            if before is None:
+                self.newest_ns = max(self.newest_ns, look[1])
+            elif before.digest != row.digest:
                 self.newest_ns = max(self.newest_ns, look[1], look[2])
         self._rows[path] = row
         self._add_line(label, row.digest)
