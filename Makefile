@@ -134,8 +134,7 @@ models-environments: $(READY)
 	$$install .venvs/models-legacy/bin/python 'tensorflow-cpu==2.19.1' tf-keras==2.19.0 cloudpickle decorator dm-tree gast \
 	  scipy scikit-learn networkx joblib tqdm lxml pandas requests typeguard kt-legacy -e .; \
 	$$install .venvs/models-legacy/bin/python --no-deps tensorflow-probability tensorflow-recommenders tensorflow-ranking \
-	  spektral tf-agents keras-tuner efficientnet image-classifiers keras-applications keras-tcn deepctr \
-	  tensorflow-text==2.19.0; \
+	  spektral tf-agents keras-tuner efficientnet image-classifiers keras-applications keras-tcn deepctr; \
 	$$install .venvs/models-forests/bin/python tensorflow-decision-forests 'ydf<0.12' -e .
 
 test-models: models-environments

@@ -43,7 +43,6 @@ def function(name: str, *specs: tf.TensorSpec, libraries: tuple[str, ...] = ()) 
 VECTOR = tf.TensorSpec([None], tf.float32, "x")
 MATRIX = tf.TensorSpec([None, 4], tf.float32, "x")
 SEED = tf.TensorSpec([2], tf.int32, "seed")
-TEXT = tf.TensorSpec([None], tf.string, "text")
 
 
 def _distribution(name: str, make: Callable[[Any], Any]) -> None:
@@ -143,28 +142,6 @@ def gam(directory: Path) -> Any:
     layer = tfr.keras.layers.GAMLayer(3, tower_hidden_layer_dims=[8, 4])
     outputs, _ = layer((inputs, None), training=False)
     return keras.Model(inputs, outputs)
-
-
-def _text(name: str, make: Callable[[Any], Any]) -> None:
-    @function(f"TensorFlow Text:{name}", TEXT, libraries=("tensorflow_text",))
-    def tokenize() -> Any:
-        import tensorflow_text
-
-        return make(tensorflow_text)
-
-
-_text("WhitespaceTokenizer", lambda t: lambda text: {"y": t.WhitespaceTokenizer().tokenize(text).to_tensor()})
-_text("UnicodeScriptTokenizer", lambda t: lambda text: {"y": t.UnicodeScriptTokenizer().tokenize(text).to_tensor()})
-_text("normalize_utf8", lambda t: lambda text: {"y": t.normalize_utf8(t.case_fold_utf8(text), "NFKC")})
-_text(
-    "ngrams",
-    lambda t: (
-        lambda text: {
-            "y": t.ngrams(tf.strings.split(text), 2, reduction_type=t.Reduction.STRING_JOIN, string_separator=" ")
-        }
-    ),
-)
-_text("regex_split", lambda t: lambda text: {"y": t.regex_split(text, r"\s").to_tensor()})
 
 
 @model("Spektral:GCN")

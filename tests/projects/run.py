@@ -21,6 +21,7 @@ ONE = Path(__file__).with_name("one.py")
 # The environments are made by `make models-environments`.
 CATALOGUES = {
     "applications": ROOT / ".venv",
+    "text": ROOT / ".venv",
     "hub": ROOT / ".venvs" / "models-hub",
     "hugging_face": ROOT / ".venvs" / "models-hf",
     "legacy": ROOT / ".venvs" / "models-legacy",

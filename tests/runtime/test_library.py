@@ -90,7 +90,7 @@ def test_library_that_cannot_be_opened(tmp_path: Path) -> None:
         library._open(tmp_path)
 
 
-@pytest.mark.parametrize("version", ["2.15.1", "2.22.0", "3.0.0", "1.15.0"])
+@pytest.mark.parametrize("version", ["2.15.1", "2.23.0", "3.0.0", "1.15.0"])
 def test_version_outside_the_range(version: str) -> None:
     class Fake:
         @staticmethod

@@ -20,7 +20,7 @@ from glowplug.core.notices import held_back
 
 from . import symbols
 
-OLDEST, NEWEST = (2, 16), (2, 21)
+OLDEST, NEWEST = (2, 16), (2, 22)
 _SUPPORTED = f"TensorFlow {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
 
 _FILE_NAMES = {
