@@ -30,6 +30,12 @@ CATALOGUES = {
 FAST = ("native", "litert")
 SECONDS = 900
 SHARE = 0.95
+HEAD = """# Models of other projects
+
+What `make test-models` has packed so far, by project. Times mean something only if the machine was otherwise idle; the
+columns of predictions are filled with `--times`.
+
+"""
 
 
 def surroundings(python: Path) -> dict[str, str]:
@@ -139,7 +145,7 @@ def _write(rows: list[dict[str, Any]]) -> None:
     rows = [row for row in kept if (row["project"], row["model"]) not in new] + rows
     rows = sorted(rows, key=lambda row: (row["project"], row["model"]))
     path.write_text(json.dumps({"models": rows}, indent=1) + "\n")
-    path.with_suffix(".md").write_text(f"# Models of other projects\n\n{table(rows)}\n")
+    path.with_suffix(".md").write_text(HEAD + table(rows) + "\n")
 
 
 if __name__ == "__main__":
