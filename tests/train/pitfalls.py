@@ -1,7 +1,8 @@
 """Programs in two variants that look alike: what differs is hidden where a careless key would not look.
 
 Each case trains from fixed seeds and returns what it computed. `DIFFERENT` cases compute something else in each;
-`UNSTABLE` cases look outside the program while they are traced, so that no trace of theirs may ever be restored.
+`UNSTABLE` cases look outside the program while they are traced, so that no trace of theirs may ever be restored. `SAME`
+cases are honest programs that look suspicious: their second run restores.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from tests.train import models
 
 DIFFERENT: dict[str, Callable[[int], Any]] = {}
 UNSTABLE: dict[str, Callable[[], Any]] = {}
+SAME: dict[str, Callable[[], Any]] = {}
 
 TABLE = {"scale": 2.0}
-HIDDEN = tf.Variable(2.0)
+HIDDEN: list[Any] = []  # a variable, made by the case: the process that forks must not run an operation
 LOCAL = threading.local()
 FOLDER: list[Path] = []
 
@@ -44,6 +46,11 @@ def unstable(run: Callable[[], Any]) -> Callable[[], Any]:
     return run
 
 
+def same(run: Callable[[], Any]) -> Callable[[], Any]:
+    SAME[run.__name__] = run
+    return run
+
+
 def trained(model: Any) -> Any:
     return models.trained(model, batch=10, epochs=1)
 
@@ -52,7 +59,8 @@ def with_layer(make: Callable[[], Any], after: Callable[[Any], None] | None = No
     """Train the small model with a layer in it, which `after` may change once it is built."""
     keras.utils.set_random_seed(3)
     layer = make()
-    model = models.small(custom=lambda: layer)
+    model = keras.Sequential([keras.Input((6,)), layers.Dense(5), layer, layers.Dense(3)])
+    model.compile(keras.optimizers.SGD(0.5), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     if after is not None:
         after(layer)
     return trained(model)
@@ -331,8 +339,8 @@ def the_global_seed(v: int) -> Any:
 
 @different
 def a_variable_outside_the_model(v: int) -> Any:
-    HIDDEN.assign(2.0 + v)
-    return with_layer(lambda: layer_of(lambda self, x: x * HIDDEN))
+    HIDDEN[:] = [tf.Variable(2.0 + v)]
+    return with_layer(lambda: layer_of(lambda self, x: x * HIDDEN[0]))
 
 
 @different
@@ -657,9 +665,10 @@ def a_file_read_by_numpy() -> Any:
 def the_value_of_a_variable() -> Any:
     def call(self: Any, x: Any) -> Any:
         with tf.init_scope():
-            factor = float(HIDDEN)
+            factor = float(HIDDEN[0])
         return x * factor
 
+    HIDDEN[:] = [tf.Variable(2.0)]
     return with_layer(lambda: layer_of(call))
 
 

@@ -1,54 +1,88 @@
-"""Programs that look alike and are not: the right result every time, in whatever order they use one cache."""
+"""Programs that look alike and are not: the right result every time, in whatever order they use one cache.
+
+Each run is a child forked from a warm process, as a standby's are; `pitfall_runner` says how. The cases are split into
+groups only so that they run side by side.
+"""
 
 from __future__ import annotations
 
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(1800)]
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ("pitfalls.py", "pitfalls_python.py", "pitfalls_stock.py")
+KINDS = {"different", "unstable", "same"}
+GROUPS = 4
 
 
-def _cases(kind):
+def _cases(files=FILES):
     """Return the names of the cases without importing TensorFlow."""
-    import ast
-    from pathlib import Path
-
-    tree = ast.parse(Path(__file__).with_name("pitfalls.py").read_text())
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    names = [node.name for node in functions if any(getattr(mark, "id", "") == kind for mark in node.decorator_list)]
-    # Each takes seconds: one in ten runs every time, all of them with the slow tests.
-    return [pytest.param(name, marks=() if number % 10 == 0 else pytest.mark.slow) for number, name in enumerate(names)]
+    found = []
+    for name in files:
+        tree = ast.parse(Path(__file__).with_name(name).read_text())
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        found += [node.name for node in functions if KINDS & {getattr(mark, "id", "") for mark in node.decorator_list}]
+    return found
 
 
-@pytest.mark.parametrize("name", _cases("different"))
-def test_both_variants_are_right_whatever_is_cached(name, tmp_path):
-    import keras
-
-    from glowplug import train
-    from tests.train import pitfalls
-
-    def run(variant):
-        keras.backend.clear_session()
-        return pitfalls.DIFFERENT[name](variant)
-
-    expected = [run(0), run(1)]
-    assert expected[0] != expected[1]
-    with train.enabled(tmp_path / "cache"):
-        assert [run(0), run(1)] == expected
-    with train.enabled(tmp_path / "cache"):
-        assert [run(1), run(0)] == expected[::-1]
+def _told(names, folder):
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "GLOWPLUG_TRACE_VERIFY": "off"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.train.pitfall_runner", str(folder), *names],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=1700,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("name", _cases("unstable"))
-def test_what_looks_outside_is_never_restored(name, tmp_path):
-    import keras
+def _what_is_wrong(case):
+    """Return what a restored trace got wrong, or nothing."""
+    runs = case["runs"]
+    errors = [run["error"] for run in runs if "error" in run]
+    if errors:
+        return errors[0]
+    if case["kind"] == "UNSTABLE":
+        return "restored" if runs[1]["counts"].get("restored") else ""
+    if case["kind"] == "SAME":
+        right = runs[0]["result"] == runs[1]["result"] and runs[1]["counts"].get("restored")
+        return "" if right else f"not restored: {[run['said'] for run in runs]}"
+    first, second, third, *stock = runs
+    if first["result"] == second["result"]:
+        return "the second variant got the result of the first"
+    if stock and stock[0]["result"] != second["result"]:
+        return "the second variant was restored, and is not what stock gives"
+    return "" if first["result"] == third["result"] else "the first variant got another result the second time"
 
-    from glowplug import train
-    from tests.train import pitfalls
 
-    pitfalls.FOLDER[:] = [tmp_path]
-    with train.enabled(tmp_path / "cache"):
-        for _ in range(2):
-            keras.backend.clear_session()
-            pitfalls.UNSTABLE[name]()
-        assert train.counts()["refused"] == train.counts()["traced"] == 2
-    assert not list((tmp_path / "cache").glob("*.trace"))
+def test_there_are_enough_cases():
+    assert len(_cases()) == len(set(_cases())) >= 150
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_no_program_gets_the_trace_of_another(group, tmp_path):
+    _check(_cases(FILES[:1])[group::GROUPS], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _cases(FILES[1:]))
+def test_nor_does_any_of_these(name, tmp_path):
+    _check([name], tmp_path)
+
+
+def _check(names, folder):
+    told = _told(names, folder)
+    assert [case["name"] for case in told] == names
+    wrong = {case["name"]: _what_is_wrong(case) for case in told}
+    assert not any(wrong.values()), "\n".join(f"{name}: {text}" for name, text in wrong.items() if text)

@@ -109,7 +109,7 @@ REFUSED = {
     "clock": (_reads_the_clock, "uses time"),
     "random": (_draws_random_numbers, "np.random"),
     "file": (_reads_a_file, "uses open()"),
-    "py_function": (_calls_python, "calls back into Python"),
+    "py_function": (_calls_python, "uses tf.py_function"),
     "table": (_holds_a_table, "a table that can change"),
     "generator": (_holds_a_generator, "numbers is a builtins.generator"),
 }

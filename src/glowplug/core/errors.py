@@ -27,6 +27,7 @@
     ├── RequestError ............. 5  a request that a server refuses
     │   └── NotReadyError
     ├── StorageError ............. 4
+    ├── WrongTraceError .......... 5  a restored trace that a fresh one contradicts
     ├── StandbyError ............. 5  the warm fork server
     └── RuntimeFailure ........... 5  TensorFlow's C library
         ├── LibraryNotFoundError
@@ -208,6 +209,12 @@ class StorageError(GlowplugError):
     """A file or object could not be read, written or fetched."""
 
     exit_code = 4
+
+
+class WrongTraceError(GlowplugError):
+    """A step was restored whose trace, made again, is another: what it computed since is not to be used."""
+
+    exit_code = 5
 
 
 class StandbyError(GlowplugError):

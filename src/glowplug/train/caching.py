@@ -41,10 +41,17 @@ class Caching:
         free = base.plus("seed", ANY_SEED)
         for key in (free, seeded):
             entry = self.entries.find(key)
-            if entry is not None:
+            if entry is not None and self._is_of_this_stock(walker, entry):
                 self._used.add(key.digest)
                 return key, entry
         return seeded, None
+
+    def _is_of_this_stock(self, walker: Walker, entry: Entry) -> bool:
+        """Whether the stock modules that are loaded are as they were when a trace was made."""
+        changed = walker.survey.differing(entry.blobs["stock"])
+        if changed:
+            self.notes.warn(f"a stored trace is made anew, because {', '.join(changed[:_SHOWN_CHANGES])} has changed")
+        return not changed
 
     def keep(
         self,

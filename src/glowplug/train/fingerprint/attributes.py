@@ -10,8 +10,13 @@ they become keys of the logs.
 from __future__ import annotations
 
 import contextlib
+import types
 from functools import lru_cache
 from typing import Any
+
+from .errors import NoKeyError
+
+_DICT = vars(type("", (), {}))["__dict__"]  # how a class statement gives instances their attributes
 
 # TensorFlow's checkpoint bookkeeping on every trackable object.
 _TRACKABLE = {
@@ -74,7 +79,9 @@ _OPTIMIZER = {
 }
 
 # Custom code that reads one of these sees something that a key leaves out. Names are handled apart.
-PRIVATE = frozenset((_OPERATION | _LAYER | _MODEL | _OPTIMIZER) - {"name", "build", "quantize", "_path", "_lock"})
+PRIVATE = frozenset(
+    ((_OPERATION | _LAYER | _MODEL | _OPTIMIZER) - {"name", "build", "quantize", "_path", "_lock"}) | {"history"}
+)
 
 _METRIC = {"_tracker"}
 _LOSS = {"_tracker", "name"}
@@ -83,21 +90,39 @@ _NODE = {"id"}
 _ARGUMENTS = {"_flat_arguments", "_single_positional_tensor", "keras_tensors"}
 
 
-def attributes_of(value: object) -> dict[str, Any]:
-    """Return the attributes of an object that belong in a key, by name."""
+def attributes_of(value: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return all attributes of an object, and those that belong in a key, by name. No code of its class is run."""
     kind: Any = type(value)
-    found = dict(getattr(value, "__dict__", {}))
-    for base in kind.__mro__:
-        for name in _slots(base):
-            with contextlib.suppress(AttributeError):
-                found[name] = object.__getattribute__(value, name)
+    everything: dict[str, Any] = {}
+    for base in reversed(type.__getattribute__(kind, "__mro__")):
+        space = type.__getattribute__(base, "__dict__")
+        for name, member in space.items():
+            if type(member) is types.MemberDescriptorType and name != "__dict__":
+                with contextlib.suppress(AttributeError):
+                    everything[name] = member.__get__(value, kind)
+        if type(space.get("__dict__", _DICT)) not in (types.GetSetDescriptorType, types.MemberDescriptorType):
+            raise NoKeyError(f"{kind.__qualname__} hides the attributes of its instances")
+        if any(type(space.get(name)) is not types.MemberDescriptorType for name in _slots(base)):
+            raise NoKeyError(f"{kind.__qualname__} hides a slot of its instances")
+    with contextlib.suppress(AttributeError):
+        everything.update(object.__getattribute__(value, "__dict__"))
+    found = dict(everything)
     for name in _ignored_by(kind):
         found.pop(name, None)
-    if type(found.get("history")).__module__.startswith("keras."):
-        found.pop("history")  # the callback that `fit` leaves on a model
+    history, trainer = _history_and_trainer()
+    if type(found.get("history")) is history and issubclass(kind, trainer):
+        found.pop("history")  # the callback that `fit` leaves on a model; code that reads it is objected to
     if found.get("_exclude_from_weight_decay"):
         found["_exclude_from_weight_decay"] = _positions_of(value, found["_exclude_from_weight_decay"])
-    return _without_single_output_names(value, found)
+    return everything, _without_single_output_names(value, found)
+
+
+@lru_cache(maxsize=1)
+def _history_and_trainer() -> tuple[type[Any], type[Any]]:
+    from keras.src.callbacks.history import History
+    from keras.src.trainers.trainer import Trainer
+
+    return History, Trainer
 
 
 def _positions_of(optimizer: Any, keys: Any) -> Any:

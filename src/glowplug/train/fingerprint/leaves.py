@@ -1,4 +1,7 @@
-"""Values that are their own description: the text says all there is to know about them."""
+"""Values that are their own description: the text says all there is to know about them.
+
+Only exact types count, and only texts that are never cut or rounded. A subclass is an object, which is walked.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ import enum
 import fractions
 import hashlib
 import logging
+import math
 import pathlib
 import re
+import struct
 import threading
 import uuid
 from functools import lru_cache
@@ -24,24 +29,23 @@ _PLAIN = frozenset(
         type(None),
         bool,
         int,
-        float,
-        complex,
         str,
         bytes,
         range,
-        slice,
         type(...),
         type(NotImplemented),
         datetime.date,
-        datetime.datetime,
         datetime.timedelta,
+        datetime.timezone,
         decimal.Decimal,
         fractions.Fraction,
         uuid.UUID,
-        re.Pattern,
+        pathlib.PurePosixPath,
+        pathlib.PureWindowsPath,
+        pathlib.PosixPath,
     }
 )
-_WITHOUT_STATE: tuple[type[Any], ...] = (type(threading.Lock()), type(threading.RLock()), logging.Logger)
+_WITHOUT_STATE = frozenset({type(threading.Lock()), type(threading.RLock()), logging.Logger, logging.RootLogger})
 _CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
 
 
@@ -52,20 +56,29 @@ def leaf_text(value: Any) -> str | None:
         return repr(value)
     if kind in _CONTAINERS:
         return None
-    if isinstance(value, np.ndarray):
-        return _array_text(value)
-    if isinstance(value, np.generic):
-        return f"{value.dtype} {value!r}"
-    if isinstance(value, (np.dtype, pathlib.PurePath)):
-        return repr(value)
-    if isinstance(value, _WITHOUT_STATE):
+    if kind is float:
+        return struct.pack("<d", value).hex() if math.isnan(value) else repr(value)
+    if kind is complex:
+        return struct.pack("<dd", value.real, value.imag).hex()
+    if kind is datetime.datetime or kind is datetime.time:
+        return repr(value) if value.tzinfo is None or type(value.tzinfo) is datetime.timezone else None
+    if kind is re.Pattern:
+        return f"{value.flags} {value.pattern!r}"  # its own text is cut at 200 characters
+    if kind in _WITHOUT_STATE:
         return kind.__name__
-    if isinstance(value, enum.Enum):
+    if issubclass(kind, np.ndarray):
+        return _array_text(value)
+    if issubclass(kind, np.generic):
+        stock = is_stock_module(kind.__module__) and not value.dtype.hasobject
+        return f"{kind.__name__} {value.dtype.str} {value.tobytes().hex()}" if stock else None
+    if issubclass(kind, np.dtype):
+        return repr(value) if value.metadata is None and is_stock_module(value.type.__module__) else None
+    if issubclass(kind, enum.Enum):
         return f"{kind.__qualname__}.{value.name}" if is_stock_module(kind.__module__) else None
     eager, described = _tensorflow_types()
-    if isinstance(value, eager):
+    if issubclass(kind, eager):
         return _tensor_text(value)
-    if isinstance(value, described):
+    if issubclass(kind, described) and is_stock_module(kind.__module__):
         return f"{kind.__name__} {value!r}"
     return None
 
@@ -76,19 +89,21 @@ def _array_text(value: np.ndarray[Any, Any]) -> str | None:
         return None if None in parts else f"masked {parts}"
     if type(value) is np.matrix:
         return f"matrix {_array_text(np.asarray(value))}"  # its operators mean something else
-    if type(value) not in (np.ndarray, np.memmap):
+    if type(value) not in (np.ndarray, np.memmap) or value.dtype.metadata is not None:
         return None
     if value.dtype.hasobject:
-        plain = all(type(item) in _PLAIN for item in value.flat)
+        plain = value.dtype == object and all(type(item) in _PLAIN for item in value.flat)
         return f"object array {list(value.shape)} {value.tolist()!r}" if plain else None
     body = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-    return f"array {value.dtype}{list(value.shape)} {body}"
+    order = "" if value.flags.c_contiguous else f" strides {value.strides}"
+    return f"array {value.dtype!r}{list(value.shape)}{order} {body}"
 
 
 def _tensor_text(value: Any) -> str | None:
     if value.dtype.name in ("resource", "variant"):
         return None
-    text = _array_text(value.numpy()) if isinstance(value.numpy(), np.ndarray) else repr(value.numpy())
+    numbers = value.numpy()
+    text = _array_text(numbers) if isinstance(numbers, np.ndarray) else leaf_text(numbers)
     return None if text is None else f"tensor {text}"
 
 

@@ -19,7 +19,7 @@ def is_variable(value: object) -> bool:
     from keras.src.backend import Variable as KerasVariable
     from tensorflow.python.ops.variables import Variable as TensorFlowVariable
 
-    return isinstance(value, (KerasVariable, TensorFlowVariable))
+    return issubclass(type(value), (KerasVariable, TensorFlowVariable))
 
 
 def resource_of(variable: Any) -> Any:
@@ -44,3 +44,69 @@ def variable_spec(variable: Any) -> str:
         value = str(getattr(variable, name, usual)).rpartition(".")[2].lower()
         flags += [f"{name}={value}"] if value != usual else []
     return f"{resource.dtype.name}[{shape}] {' '.join(flags)}"
+
+
+# What the two kinds of variables keep of themselves: described by `variable_spec`, or a name, or a value.
+_OWN_OF_KERAS = frozenset(
+    [
+        "_name",
+        "_path",
+        "_shape",
+        "_initializer",
+        "_trainable",
+        "_autocast",
+        "_aggregation",
+        "_synchronization",
+        "_layout",
+        "_overwrite_with_gradient",
+        "_dtype",
+        "_value",
+        "_ndim",
+    ]
+)
+_OWN_OF_TENSORFLOW = frozenset(
+    [
+        "_in_graph_mode",
+        "_trainable",
+        "_synchronization",
+        "_aggregation",
+        "_save_slice_info",
+        "_initial_value",
+        "_initializer_op",
+        "_is_initialized_op",
+        "_graph_element",
+        "_caching_device",
+        "_cached_value",
+        "_distribute_strategy",
+        "_graph_key",
+        "_shape",
+        "_dtype",
+        "_handle",
+        "_unique_id",
+        "_handle_name",
+        "_cached_shape_as_list",
+        "_validate_shape",
+        "_xla_sharding",
+        "_variable_read",
+        "_lifted_initializer_graph",
+        "_parent_op",
+    ]
+)
+
+
+def variable_attributes(variable: Any) -> list[tuple[str, Any]]:
+    """Return what else a variable has, in a fixed order: constraint, regularizer, and whatever was put on it."""
+    from keras.src.backend import Variable as KerasVariable
+
+    from .attributes import attributes_of
+    from .trusted import is_stock_module
+
+    found = attributes_of(variable)[1]
+    if not issubclass(type(variable), KerasVariable):
+        return [(name, found[name]) for name in sorted(found.keys() - _OWN_OF_TENSORFLOW)]
+    inner = variable._value
+    return [
+        *((name, found[name]) for name in sorted(found.keys() - _OWN_OF_KERAS)),
+        *([] if is_stock_module(type(inner).__module__) else [("type of _value", type(inner))]),
+        *((f"_value.{name}", value) for name, value in variable_attributes(inner)),
+    ]

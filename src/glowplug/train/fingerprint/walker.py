@@ -14,15 +14,19 @@ import types
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from .admission import admits_instance
 from .attributes import attributes_of
 from .code import CodeReader
+from .contexts import visit_contexts
 from .errors import NoKeyError
 from .leaves import leaf_text
-from .replacements import replacements
+from .survey import Survey, survey
 from .tables import is_table, table_spec
 from .tokens import TokenStream
 from .trusted import is_stock_module, registered_functions
-from .variables import is_variable, variable_spec
+from .variables import is_variable, variable_attributes, variable_spec
 
 _LIMIT = 2_000_000  # objects; a walk this long has left the model
 _PRIMITIVES = (int, float, complex, str, bytes)
@@ -44,8 +48,11 @@ class Walker:
         self.names: list[str] = []
         self.parts: list[Any] = []  # layers, models, optimizers, losses and metrics, in the order they were met
         self.code = CodeReader(self)
+        self.survey: Survey
         self._initializers: list[tuple[Any, str]] = []
         self._numbers: dict[int, int] = {}
+        self._refused: dict[int, str] = {}
+        self.owner: str | None = None  # the module of the class whose attributes are being visited
         self._kept: list[object] = []  # an id is unique only while its object lives
 
     def visit(self, value: object, path: str) -> None:
@@ -55,27 +62,29 @@ class Walker:
         text = leaf_text(value)
         if text is not None:
             self.stream.leaf(path, type(value).__name__, text)
-        elif isinstance(value, tuple) or not self._met(value):  # equal tuples may or may not be one object
+        elif type(value) is tuple or not self._met(value):  # equal tuples may or may not be one object
             try:
                 self._visit_new(value, path)
             except RecursionError:
-                raise NoKeyError(f"{path} is nested too deeply") from None
+                raise self._refuse(value, f"{path} is nested too deeply") from None
+            except NoKeyError as error:
+                raise self._refuse(value, error.reason) from None
 
     def finish(self) -> None:
         """Add what no object leads to: replaced and registered functions, and what custom code may
         have read.
         """
-        replaced = replacements()
-        self.stream.emit("aliases", replaced.aliases.encode())
-        for place, value in [*replaced.found, *registered_functions()]:
+        self.survey = survey()
+        for place, value in [*self.survey.replaced, *registered_functions()]:
             self.stream.emit("replaced", place.encode())
             self.visit(value, place)
-        self.code.finish()
+        visit_contexts(self)
         if self.code.custom and self._root is not None:
             root, names = self._root
-            for name in sorted(names & attributes_of(root).keys()):
+            attributes = attributes_of(root)[1]
+            for name in sorted(names & attributes.keys()):
                 self.stream.emit("attribute", name.encode())
-                self.visit(attributes_of(root)[name], f"model.{name}")
+                self.visit(attributes[name], f"model.{name}")
         if self.code.reads_names:
             self.stream.enter("names")
             for index, name in enumerate(self.names):
@@ -88,6 +97,8 @@ class Walker:
     def _met(self, value: object) -> bool:
         number = self._numbers.get(id(value))
         if number is not None:
+            if id(value) in self._refused:
+                raise NoKeyError(self._refused[id(value)])
             self.stream.emit("again", b"%d" % number)
             return True
         if len(self._kept) > _LIMIT:
@@ -96,18 +107,33 @@ class Walker:
         self._kept.append(value)
         return False
 
+    def _refuse(self, value: object, reason: str) -> NoKeyError:
+        """Remember that a value has no key: met again, by whatever way, it still has none."""
+        self._refused[id(value)] = reason
+        return NoKeyError(reason)
+
     def _visit_new(self, value: Any, path: str) -> None:
+        kind = type(value)
         if is_variable(value):
             self._visit_variable(value, path)
         elif is_table(value):
             self.stream.leaf(path, "table", f"table {len(self.tables)}: {table_spec(value)}")
             self.tables.append(value)
-        elif isinstance(value, (dict, types.MappingProxyType)):
+        elif kind in _wrappers():
+            self.stream.emit("wrapper", kind.__name__.encode())
+            self.visit(value.__wrapped__, path)
+        elif kind is types.MappingProxyType or issubclass(kind, dict):
             self._visit_dict(value, path)
-        elif isinstance(value, (list, tuple, collections.deque)):
+        elif issubclass(kind, (list, tuple, collections.deque)):
             self._visit_sequence(value, path)
-        elif isinstance(value, (set, frozenset)):
+        elif issubclass(kind, (set, frozenset)):
             self._visit_set(value, path)
+        elif kind is slice:
+            self.stream.emit("slice")
+            self._visit_sequence((value.start, value.stop, value.step), path)
+        elif kind is np.ndarray and value.dtype == object:
+            self.stream.emit("object array", str(value.shape).encode())
+            self._visit_sequence(list(value.flat), path)
         elif not self.code.visit(value, path):
             self._visit_object(value, path)
 
@@ -115,39 +141,49 @@ class Walker:
         self.stream.leaf(path, "variable", f"variable {len(self.variables)}: {variable_spec(variable)}")
         self.variables.append(variable)
         self.names.append(str(getattr(variable, "path", variable.name)))
-        for name in ("constraint", "regularizer"):
-            attached = getattr(variable, name, None)
-            if attached is not None:
-                self.stream.emit(name)
-                self.visit(attached, f"{path}.{name}")
+        if not is_stock_module(type(variable).__module__):  # TensorFlow's own class says when it was made, no more
+            self.visit(type(variable), f"type of {path}")
+        for name, value in variable_attributes(variable):
+            self.stream.emit("attribute", name.encode())
+            self.visit(value, f"{path}.{name}")
 
     def _visit_sequence(self, value: Any, path: str) -> None:
-        self.stream.emit("tuple" if isinstance(value, tuple) else "list", b"%d" % len(value))
+        base = next(each for each in (list, tuple, collections.deque) if issubclass(type(value), each))
+        items = list(value if is_stock_module(type(value).__module__) else base.__iter__(value))
+        self.stream.emit(base.__name__, b"%d" % len(items))
         self._visit_container_class(value, path)
-        for index, item in enumerate(value):
+        if base is collections.deque:
+            self.stream.emit("maxlen", str(value.maxlen).encode())
+        for index, item in enumerate(items):
             self.visit(item, f"{path}[{index}]")
 
     def _visit_dict(self, value: Any, path: str) -> None:
-        self.stream.emit("dict", b"%d" % len(value))
+        custom = issubclass(type(value), dict) and not is_stock_module(type(value).__module__)
+        items = list(dict.items(value) if custom else value.items())
+        self.stream.emit("dict", b"%d" % len(items))
         self._visit_container_class(value, path)
-        if isinstance(value, collections.defaultdict):
+        if issubclass(type(value), collections.defaultdict):
             self.visit(value.default_factory, f"{path}.default_factory")
-        for key, item in list(value.items()):
+        for key, item in items:
             self.visit(key, f"{path} key")
-            self.visit(item, f"{path}[{key!r}]" if isinstance(key, (str, int)) else f"{path}[…]")
+            self.visit(item, f"{path}[{key!r}]" if type(key) in (str, int) else f"{path}[…]")
 
     def _visit_set(self, value: Any, path: str) -> None:
+        base = set if issubclass(type(value), set) else frozenset
         texts = []
-        for item in value:
+        for item in value if is_stock_module(type(value).__module__) else base.__iter__(value):
             text = leaf_text(item)
             if text is None:
                 raise NoKeyError(f"{path} is a set of {type(item).__name__}, which has no order")
             texts.append(f"{type(item).__name__} {text}")
         self._visit_container_class(value, path)
+        if not is_stock_module(self.owner):  # code of the user's own may go through it in the order it has
+            self.stream.emit("order", "\0".join(texts).encode("utf-8", "surrogatepass"))
         self.stream.leaf(path, "set", "{" + ", ".join(sorted(texts)) + "}")
 
     def _visit_container_class(self, value: object, path: str) -> None:
         kind = type(value)
+        self.stream.emit("class", f"{kind.__module__}.{kind.__qualname__}".encode())
         if not is_stock_module(kind.__module__):
             self.visit(kind, f"type of {path}")
             self._visit_attributes(value, path)
@@ -155,45 +191,51 @@ class Walker:
     def _visit_object(self, value: Any, path: str) -> None:
         symbolic, initializer = _leaf_like_types()
         kind: Any = type(value)
-        if isinstance(value, symbolic):
+        if issubclass(kind, symbolic):
             self.stream.leaf(path, "tensor", f"{value.dtype}{value.shape} {value.sparse} {value.ragged}")
-        elif isinstance(value, initializer) and is_stock_module(kind.__module__) and _is_named_so(path):
+        elif issubclass(kind, initializer) and is_stock_module(kind.__module__) and _is_named_so(path):
             # Its work is done: the variable exists, with a value that is not part of the key. Under another name it
-            # may be something that a step calls.
+            # may be something that a step calls; and if code of the user's own reads such a name, all are in the key.
             self.stream.leaf(path, "initializer", kind.__qualname__)
             self._initializers.append((value, path))
-        elif isinstance(value, _GETTERS):
-            self.stream.leaf(path, "getter", repr(value))
+        elif kind in _GETTERS:
+            self.stream.emit("getter", kind.__name__.encode())
+            self.visit(value.__reduce__()[1], path)
         else:
             component = _component_of(kind)
             if component is not None:
                 self.parts.append(value)
             previous = self.stream.enter(component or self.stream.current)
+            owner, self.owner = self.owner, kind.__module__
             try:
                 self._visit_state(value, kind, path)
             finally:
+                self.owner = owner
                 self.stream.enter(previous)
 
     def _visit_state(self, value: Any, kind: Any, path: str) -> None:
+        if is_stock_module(kind.__module__) and not admits_instance(kind):
+            raise NoKeyError(f"{path} is a {kind.__module__}.{kind.__qualname__}, whose state is not known")
         if _has_hidden_state(kind):
             raise NoKeyError(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be hashed by value")
         self.stream.emit("object", kind.__qualname__.encode())
-        if isinstance(value, _PRIMITIVES):
-            base = next(each for each in _PRIMITIVES if isinstance(value, each))
+        base = next((each for each in _PRIMITIVES if issubclass(kind, each)), None)
+        if base is not None:
             self.stream.leaf(path, base.__name__, base.__repr__(value))
         self.visit(kind, f"type of {path}")
-        name = getattr(value, "__dict__", {}).get("name")
-        if isinstance(name, str):
+        attributes = self._visit_attributes(value, path)
+        name = attributes.get("name", attributes.get("_name"))
+        if type(name) is str:
             self.names.append(name)
-        self._visit_attributes(value, path)
 
-    def _visit_attributes(self, value: object, path: str) -> None:
-        attributes = attributes_of(value)
+    def _visit_attributes(self, value: object, path: str) -> dict[str, Any]:
+        everything, attributes = attributes_of(value)
         if attributes.get("_exclude_from_weight_decay_pattern") is not None:
             self.code.reads_names = True  # an optimizer matches it with the names of variables
         for name in sorted(attributes.keys() - self._postponed.get(id(value), frozenset())):
             self.stream.emit("attribute", name.encode())
             self.visit(attributes[name], f"{path}.{name}")
+        return everything
 
 
 def _is_named_so(path: str) -> bool:
@@ -239,3 +281,11 @@ def _leaf_like_types() -> tuple[type[Any], type[Any]]:
     from keras.src.initializers.initializer import Initializer
 
     return KerasTensor, Initializer
+
+
+@lru_cache(maxsize=1)
+def _wrappers() -> frozenset[Any]:
+    """Return what TensorFlow puts around dictionaries and tuples that are attributes of its objects."""
+    from tensorflow.python.trackable import data_structures
+
+    return frozenset({data_structures._DictWrapper, data_structures._TupleWrapper})

@@ -10,16 +10,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import gc
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from glowplug.train.fingerprint.collector import collector_paused
 from glowplug.train.fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.survey import survey
 from glowplug.train.fingerprint.walker import Walker
 from glowplug.train.learned_builds import build_ahead, builds_since, unbuilt_optimizers
+from glowplug.train.verify.second_opinion import SecondOpinion
+from glowplug.train.verify.witness import Witness
 
 from . import collect, portable, signature, structure
 from .dispatch import TracedTypes
@@ -75,6 +79,7 @@ class CachedFunction:
         self.types = TracedTypes(function)
         self._by_target: dict[Any, RestoredFunction | None] = {}  # None is a trace of TensorFlow's own
         self._by_kind: dict[Any, RestoredFunction | None] = {}
+        self._opinions: dict[int, SecondOpinion] = {}  # by the id of what was restored
         self._failed = False
         self._lock = threading.RLock()
 
@@ -100,7 +105,11 @@ class CachedFunction:
                 return functools.partial(self._trace, found, args, kwargs)
             self._by_kind[arguments.kind] = found
         restored = self._by_kind[arguments.kind]
-        return None if restored is None else functools.partial(restored, arguments.tensors())
+        if restored is None:
+            return None
+        step = functools.partial(restored, arguments.tensors())
+        opinion = self._opinions.get(id(restored))
+        return step if opinion is None or opinion.done else functools.partial(opinion.around, step)
 
     def _first(self, arguments: Arguments) -> RestoredFunction | _Miss | None:
         target = self.types.target(arguments.kind)
@@ -139,7 +148,32 @@ class CachedFunction:
             return dataclasses.replace(miss, key=None)
         self._serve(miss.arguments, restored)
         self._caching.restored(self._subject)
+        self._put_on_probation(miss, restored, entry)
         return restored
+
+    def _put_on_probation(self, miss: _Miss, restored: RestoredFunction, entry: Entry) -> None:
+        """See to it that this restore is traced as well, if it is to be."""
+        walker, key = miss.walker, miss.key
+        assert walker is not None
+        assert key is not None
+        probation = self._caching.entries.probation(key)
+        if not probation.restored():
+            return
+        args, kwargs = signature.examples(miss.arguments)
+        arguments = dataclasses.replace(miss.arguments, args=args, kwargs=kwargs)
+
+        def trace() -> Any:
+            if not self._caching.active:
+                raise NoKeyError("caching was switched off")
+            self._subject.before_trace(arguments)
+            return self._function.get_concrete_function(*args, **kwargs)
+
+        def report(same: bool) -> None:
+            self._caching.verified(self._subject, key, same)
+
+        self._opinions[id(restored)] = SecondOpinion(
+            self._subject.label, entry, walker, trace, lambda: self._subject.walk(arguments), probation, report
+        )
 
     def _serve(self, arguments: Arguments, restored: RestoredFunction | None) -> None:
         self._by_target[arguments.kind] = restored
@@ -151,7 +185,10 @@ class CachedFunction:
         with self._lock:
             if miss.arguments.kind in self._by_target:  # another thread was sooner
                 return self._function(*args, **kwargs)
-            concrete = self._traced(miss, args, kwargs)
+            witness = Witness()
+            began_ns = time.monotonic_ns()
+            concrete = self._traced(miss, args, kwargs, witness)
+            took_ns = time.monotonic_ns() - began_ns
             with self._harmless():
                 miss = self._with_what_was_built(miss)
             if self._failed or miss.key is None or collect.someone_else_collects():
@@ -161,18 +198,20 @@ class CachedFunction:
                 result = self._function(*args, **kwargs)
             try:
                 with _never_fatal("it cannot be kept"):
-                    self._keep(miss, concrete, collected)
+                    assert miss.walker is not None
+                    witness.check(miss.walker.code)
+                    self._keep(miss, concrete, collected, took_ns)
             except NoKeyError as error:
                 self._caching.refused(self._subject, error.reason)
                 self._caching.optimised.keep(lookup, concrete, collected)
             return result
 
-    def _traced(self, miss: _Miss, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _traced(self, miss: _Miss, args: tuple[Any, ...], kwargs: dict[str, Any], witness: Witness) -> Any:
         with self._harmless():
             self._subject.before_trace(miss.arguments)
             if miss.generalized:
                 args, kwargs = signature.examples(miss.arguments)
-        with _collector_paused():
+        with collector_paused(), witness:
             concrete = self._function.get_concrete_function(*args, **kwargs)
         with self._harmless():
             self._serve(miss.arguments, None)
@@ -202,7 +241,7 @@ class CachedFunction:
             self._failed = True
             self._caching.failed(self._subject.label, error)
 
-    def _keep(self, miss: _Miss, concrete: Any, collected: collect.Collected) -> None:
+    def _keep(self, miss: _Miss, concrete: Any, collected: collect.Collected, took_ns: int) -> None:
         assert miss.walker is not None
         assert miss.key is not None
         traced = signature.traced_shapes(concrete, len(miss.arguments.tensors()))
@@ -211,6 +250,8 @@ class CachedFunction:
         _check_unchanged(miss.walker, self._subject.walk(miss.arguments))
         graph = concrete.graph.as_graph_def()
         plan, blobs = _stored_form(concrete, miss.walker, collected, traced)
+        plan["trace_ns"] = took_ns
+        blobs["stock"] = miss.walker.survey.encoded(survey())
         blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
         if miss.expected is None:
             self._caching.keep(self._subject, miss.key, plan, blobs, seeded=_seeded(graph), reason=miss.reason)
@@ -257,18 +298,6 @@ def _stored_form(
     }
     blobs = {f"function {number}": each.SerializeToString() for number, each in enumerate(functions)}
     return plan, {**blobs, **constants}
-
-
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """A trace makes hundreds of thousands of objects that stay: looking for garbage among them finds none."""
-    paused = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if paused:
-            gc.enable()
 
 
 def _seeded(graph: Any) -> bool:

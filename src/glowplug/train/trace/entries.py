@@ -7,10 +7,11 @@ from typing import Any
 
 from glowplug.core.errors import StorageError
 from glowplug.train.notes import Notes
+from glowplug.train.verify.probation import Probation
 
 from . import entry as entry_format
 from .entry import DamagedEntryError, Entry, Header
-from .entry_store import EntryStore, Item, MemoryStore, prune
+from .entry_store import DirectoryStore, EntryStore, Item, MemoryStore, prune
 from .key import Change, Key, changes
 
 _NEAREST_OF = 64  # headers that are read to explain a miss
@@ -68,6 +69,10 @@ class Entries:
             self.store.remove(key.digest)
         except StorageError as error:
             self._notes.warn(str(error))
+
+    def probation(self, key: Key) -> Probation:
+        """Return the counts of restores of the entry for a key."""
+        return Probation(self.store.path if isinstance(self.store, DirectoryStore) else None, key.digest)
 
     def why_not(self, key: Key, function: str) -> tuple[str, list[Change]]:
         """Return the name of the nearest trace of the same kind of function and what differs from

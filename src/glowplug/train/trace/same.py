@@ -17,6 +17,51 @@ def same_trace(first: bytes, second: bytes) -> bool:
     return first == second or _digest_of(first) == _digest_of(second)
 
 
+def difference(stored: bytes, fresh: bytes) -> str:
+    """Return what differs first between two deflated GraphDefs, for a person to read; nothing if they are the same."""
+    if same_trace(stored, fresh):
+        return ""
+    first, second = (_Graph(data) for data in (stored, fresh))
+    return _first_difference(first.graph.node, second.graph.node, first, second)
+
+
+class _Graph:
+    def __init__(self, data: bytes) -> None:
+        from tensorflow.core.framework import graph_pb2
+
+        self.graph = graph_pb2.GraphDef.FromString(zlib.decompress(data))
+        self.functions = {each.signature.name: each for each in self.graph.library.function}
+        self.digests = _Functions(self.functions)
+
+
+def _first_difference(ours: Any, theirs: Any, first: _Graph, second: _Graph) -> str:
+    for mine, other in zip(ours, theirs, strict=False):
+        if mine.op != other.op and not {mine.op, other.op} & (first.functions.keys() | second.functions.keys()):
+            return f"{mine.name} is a {mine.op} in the stored trace, {other.name} a {other.op} now"
+        for name in sorted((mine.attr.keys() | other.attr.keys()) - _NOISE):
+            left, right = _attribute(mine.attr[name], first.digests), _attribute(other.attr[name], second.digests)
+            if left == right:
+                continue
+            called = first.functions.get(mine.attr[name].func.name), second.functions.get(other.attr[name].func.name)
+            if called[0] is not None and called[1] is not None:
+                return _first_difference(called[0].node_def, called[1].node_def, first, second)
+            return (
+                f"{name} of {mine.name} ({mine.op}) is {_shown(mine.attr[name])} in the stored trace, "
+                f"{_shown(other.attr[name])} now"
+            )
+    if len(ours) != len(theirs):
+        return f"the stored trace has {len(ours)} nodes here, a fresh one {len(theirs)}"
+    return "its nodes are connected in another way"
+
+
+def _shown(value: Any) -> str:
+    if value.HasField("tensor"):
+        from tensorflow.python.framework.tensor_util import MakeNdarray
+
+        return " ".join(str(MakeNdarray(value.tensor)).split())[:80]
+    return " ".join(str(value).split())[:80]
+
+
 def _digest_of(data: bytes) -> str:
     from tensorflow.core.framework import graph_pb2
 

@@ -1,0 +1,413 @@
+"""The one place that says which stock code a step may use: an allow-list, and everything else is refused by name.
+
+Code of the user's own is hashed by value and needs no permission. Stock code is known by its name, so it may be used
+only if the name says all there is to say: its result is a function of its arguments and of what a key holds. The clock,
+random numbers, files, the environment, other threads and compiled code of other packages are on no list.
+
+The same lists judge what a walk finds in code (`Uses`) and what a witness saw running.
+"""
+
+from __future__ import annotations
+
+import builtins
+from functools import lru_cache
+from typing import Any
+
+# The longest prefix that fits decides; what no prefix fits is not admitted.
+_ALLOWED: dict[str, bool] = {
+    # The standard library: functions of their arguments.
+    **dict.fromkeys(
+        [
+            "__future__",
+            "abc",
+            "ast",
+            "array",
+            "base64",
+            "binascii",
+            "bisect",
+            "builtins",
+            "cmath",
+            "collections",
+            "colorsys",
+            "contextlib",
+            "copy",
+            "dataclasses",
+            "decimal",
+            "enum",
+            "fractions",
+            "functools",
+            "hashlib",
+            "heapq",
+            "itertools",
+            "json",
+            "keyword",
+            "logging",
+            "math",
+            "numbers",
+            "operator",
+            "pprint",
+            "re",
+            "reprlib",
+            "statistics",
+            "string",
+            "struct",
+            "textwrap",
+            "types",
+            "typing",
+            "typing_extensions",
+            "unicodedata",
+            "warnings",
+            "zlib",
+            "ml_dtypes",
+            "_abc",
+            "_collections_abc",
+            "_weakrefset",
+            "opcode",
+            "sre_compile",
+            "sre_parse",
+        ],
+        True,
+    ),
+    **dict.fromkeys(
+        [
+            "inspect.ismethod",
+            "inspect.isfunction",
+            "inspect.isclass",
+            "inspect.isbuiltin",
+            "inspect.signature",
+            "inspect.Signature",
+            "inspect.Parameter",
+            "inspect.isgenerator",
+        ],
+        True,
+    ),
+    "logging.handlers": False,
+    "logging.config": False,
+    "numpy": True,
+    **dict.fromkeys(
+        [
+            "numpy.random",
+            "numpy.lib.npyio",
+            "numpy.lib._npyio_impl",
+            "numpy.lib._datasource",
+            "numpy.lib.format",
+            "numpy.ctypeslib",
+            "numpy.f2py",
+            "numpy.testing",
+            "numpy.distutils",
+            "numpy.load",
+            "numpy.fromfile",
+            "numpy.memmap",
+            "numpy.core.memmap",
+            "numpy._core.memmap",
+            "numpy.core.multiarray.fromfile",
+            "numpy._core.multiarray.fromfile",
+            "numpy.lib._utils_impl",
+            "numpy.ndarray.tofile",
+            "numpy.ndarray.dump",
+            "numpy._core._methods._dump",
+        ],
+        False,
+    ),
+    # Keras: what computes, not what reads files or keeps counters.
+    **{
+        f"keras.src.{name}": True
+        for name in [
+            "activations",
+            "applications",
+            "backend",
+            "constraints",
+            "distillation",
+            "dtype_policies",
+            "initializers",
+            "layers",
+            "legacy",
+            "losses",
+            "metrics",
+            "models",
+            "ops",
+            "optimizers",
+            "quantizers",
+            "random",
+            "regularizers",
+            "saving",
+            "trainers",
+            "tree",
+            "api_export",
+            "utils.argument_validation",
+            "utils.backend_utils",
+            "utils.dtype_utils",
+            "utils.io_utils",
+            "utils.module_utils",
+            "utils.numerical_utils",
+            "utils.python_utils",
+            "utils.sequence_utils",
+            "utils.tf_utils",
+            "utils.traceback_utils",
+            "utils.tracking",
+            "utils.sequence",
+        ]
+    },
+    **dict.fromkeys(
+        [
+            "keras.src.backend.common.global_state",
+            "keras.src.backend.common.remat",
+            "keras.src.saving.saving_api",
+            "keras.src.saving.saving_lib",
+            "keras.src.saving.file_editor",
+            "keras.src.legacy.saving",
+            "keras.src.backend.common.tensor_attributes",
+        ],
+        False,
+    ),
+    # TensorFlow: operations and the machinery around them.
+    **{
+        f"tensorflow.python.{name}": True
+        for name in [
+            "autograph",
+            "compiler",
+            "data",
+            "distribute",
+            "eager",
+            "framework",
+            "module",
+            "ops",
+            "trackable",
+            "training",
+            "types",
+            "util",
+            "feature_column",
+            "keras",
+        ]
+    },
+    **{
+        f"tensorflow.python.{name}": False
+        for name in [
+            "distribute.distribute_coordinator",
+            "eager.context.eager_mode",
+            "eager.context.context",
+            "eager.context.set_global_seed",
+            "eager.profiler",
+            "eager.remote",
+            "framework.ops.init_scope",
+            "framework.config",
+            "framework.load_library",
+            "framework.random_seed.set_seed",
+            "framework.ops.uid",
+            "framework.ops.get_name_scope",
+            "ops.script_ops",
+            "ops.summary_ops_v2",
+            "ops.numpy_ops.np_random",
+            "training.checkpoint_utils",
+            "training.py_checkpoint_reader",
+            "training.saver",
+            "util.tf_inspect",
+            "util.tf_stack",
+            "training.training_util",
+            "keras.saving",
+            "keras.callbacks",
+            "keras.engine",
+            "keras.backend",
+        ]
+    },
+    "tensorflow.python.lib.core": True,
+    "tensorflow.python.platform.tf_logging": True,
+    "tensorflow.python.trackable.autotrackable": True,
+    "optree": True,
+    "wrapt": True,
+    "absl.logging": True,
+    "glowplug.train": True,
+}
+
+# Builtins whose result is a function of their arguments, or of the object that a walk has hashed.
+_BUILTINS = frozenset(
+    [
+        "abs",
+        "aiter",
+        "all",
+        "anext",
+        "any",
+        "bin",
+        "bool",
+        "bytearray",
+        "bytes",
+        "callable",
+        "chr",
+        "classmethod",
+        "complex",
+        "delattr",
+        "dict",
+        "divmod",
+        "enumerate",
+        "filter",
+        "float",
+        "format",
+        "frozenset",
+        "getattr",
+        "hasattr",
+        "hex",
+        "int",
+        "isinstance",
+        "issubclass",
+        "iter",
+        "len",
+        "list",
+        "map",
+        "max",
+        "min",
+        "next",
+        "object",
+        "oct",
+        "ord",
+        "pow",
+        "print",
+        "property",
+        "range",
+        "reversed",
+        "round",
+        "set",
+        "setattr",
+        "slice",
+        "sorted",
+        "staticmethod",
+        "str",
+        "sum",
+        "super",
+        "tuple",
+        "type",
+        "zip",
+        "__build_class__",
+        "Ellipsis",
+        "NotImplemented",
+        "None",
+        "True",
+        "False",
+        "__debug__",
+        "__name__",
+        "__qualname__",
+    ]
+)
+# Types of C whose methods see nothing but the object itself.
+_TYPES = frozenset(
+    [
+        "list",
+        "dict",
+        "tuple",
+        "str",
+        "bytes",
+        "bytearray",
+        "int",
+        "float",
+        "complex",
+        "bool",
+        "set",
+        "frozenset",
+        "range",
+        "slice",
+        "object",
+        "type",
+        "super",
+        "property",
+        "mappingproxy",
+        "memoryview",
+        "dict_keys",
+        "dict_values",
+        "dict_items",
+        "collections.OrderedDict",
+        "collections.deque",
+        "collections.defaultdict",
+        "odict",
+        "functools.partial",
+        "numpy.ndarray",
+        "numpy.generic",
+        "numpy.ufunc",
+        "numpy.dtype",
+        "re.Pattern",
+        "re.Match",
+        "decimal.Decimal",
+        "datetime.timedelta",
+        "BaseException",
+        "types.SimpleNamespace",
+        "generator",
+        "enum",
+        "weakref",
+        "_thread.lock",
+        "_thread.RLock",
+        "itertools.chain",
+        "array.array",
+    ]
+)
+_CLASS_METHODS = frozenset({"__new__", "fromkeys", "maketrans", "from_bytes", "fromhex", "__init_subclass__"})
+_NOT_OF_NUMPY = frozenset({"tofile", "dump", "dumps"})
+# Kinds of stock objects whose whole state lies in `__dict__` and slots, besides those of Keras and TensorFlow.
+_INSTANCES = ("keras", "tensorflow", "tf_keras", "glowplug", "types", "argparse", "string", "collections", "typing")
+_INSTANCES_BY_NAME = frozenset(
+    [
+        "dataclasses.Field",
+        "dataclasses._DataclassParams",
+        "dataclasses._FIELD_BASE",
+        "dataclasses._MISSING_TYPE",
+        "dataclasses._KW_ONLY_TYPE",
+        "dataclasses._HAS_DEFAULT_FACTORY_CLASS",
+        "enum.property",
+        "enum.auto",
+        "enum.member",
+        "enum.nonmember",
+        "inspect.Signature",
+        "inspect.Parameter",
+        "functools.partialmethod",
+        "functools.singledispatchmethod",
+        "abc.ABC",
+    ]
+)
+
+
+@lru_cache(maxsize=16384)
+def admits(module: str, name: str) -> bool:
+    """Whether a stock function or class may be used by a step that is cached."""
+    if module in ("builtins", "exceptions"):
+        return name.partition(".")[0] in _BUILTINS or _is_exception(name)
+    place = f"{module}.{name}" if name else module
+    while place:
+        known = _ALLOWED.get(place)
+        if known is None and place.startswith("_"):
+            known = _ALLOWED.get(place.lstrip("_"))  # `_operator`, `_functools`: the compiled half of a module
+        if known is not None:
+            return known
+        place = place.rpartition(".")[0]
+    return False
+
+
+def admits_instance(kind: Any) -> bool:
+    """Whether the whole state of a stock class' instances is visible and says all there is to say."""
+    module = str(kind.__module__)
+    root = module.partition(".")[0]
+    if f"{module}.{kind.__qualname__}" in _INSTANCES_BY_NAME:
+        return True
+    return root in _INSTANCES or (module == "builtins" and kind is object)
+
+
+@lru_cache(maxsize=16384)
+def admits_described(text: str) -> bool:
+    """Whether a compiled function may be called by a step, judged by how a profiler describes it.
+
+    The forms are `<built-in method math.sqrt>`, `<method 'append' of 'list' objects>` and, for methods of a class,
+    `<built-in method fromkeys>`.
+    """
+    words = text.strip("<>").split(" ")
+    if "of" in words and "'" in text:
+        name, owner = text.split("'")[1], text.split("'")[3]
+        if owner.startswith("numpy."):
+            return name not in _NOT_OF_NUMPY and not owner.startswith("numpy.random")
+        return owner in _TYPES or _is_exception(owner) or owner.startswith(("tensorflow.", "optree", "google."))
+    place = words[-1]
+    module, _, name = place.rpartition(".")
+    if not module:
+        return name in _CLASS_METHODS
+    return module.startswith(("tensorflow.", "optree")) or admits(module, name)
+
+
+@lru_cache(maxsize=1024)
+def _is_exception(name: str) -> bool:
+    value = vars(builtins).get(name.partition(".")[0])
+    return isinstance(value, type) and issubclass(value, BaseException)

@@ -1,0 +1,28 @@
+"""What is in force while a step is traced and no object leads to: Keras' state of this thread, TensorFlow's scopes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .walker import Walker
+
+# Counters of automatic names, switches for saving, and a generator that is captured as a variable where it is used.
+_NOT_IN_KEYS = frozenset(
+    {"object_name_uids", "tracking_on", "nnx_enabled", "safe_mode_saving", "global_seed_generator"}
+)
+
+
+def visit_contexts(walker: Walker) -> None:
+    """Add to the key whatever Keras keeps for this thread, by value, and the names that are in force."""
+    from keras.src.backend.common import global_state
+    from tensorflow.python.eager import context
+
+    previous = walker.stream.enter("settings of this thread")
+    state = vars(global_state.GLOBAL_STATE_TRACKER)
+    for name in sorted(state.keys() - _NOT_IN_KEYS):
+        if state[name]:
+            walker.stream.emit("state", name.encode())
+            walker.visit(state[name], f"keras {name}")
+    walker.stream.leaf("tensorflow name scope", "scope", context.context().scope_name or "")
+    walker.stream.enter(previous)

@@ -1,0 +1,215 @@
+"""Reads bytecode: which globals, module attributes and imports a function uses, and what its key must then hold.
+
+What a function does with them is judged elsewhere: `admission` says what may be used, and a witness says whether the
+function ran at all.
+"""
+
+from __future__ import annotations
+
+import dis
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+IMPORTED = "import "  # begins the first name of a chain that starts at a module imported by the function itself
+
+# Methods that have usually run by the time a key is made. They do not make a key hold automatic names; if one of them
+# runs in a trace after all and reads a name, the witness refuses.
+CONSTRUCTION = frozenset(
+    {
+        "__init__",
+        "__new__",
+        "__init_subclass__",
+        "__repr__",
+        "__str__",
+        "build",
+        "build_from_config",
+        "get_build_config",
+        "get_config",
+        "from_config",
+        "compile",
+        "compile_from_config",
+        "get_compile_config",
+        "fit",
+        "evaluate",
+        "predict",
+        "summary",
+        "save",
+        "save_weights",
+        "save_own_variables",
+        "load_own_variables",
+        "save_assets",
+        "load_assets",
+    }
+)
+
+# Attributes through which code can see the automatic names that a key leaves out.
+_NAME_READERS = frozenset(
+    {
+        "name",
+        "names",
+        "path",
+        "_name",
+        "_path",
+        "get_layer",
+        "output_names",
+        "input_names",
+        "metrics_names",
+        "get_config",
+        "__dict__",
+        "__getattribute__",
+        "getattr",
+        "attrgetter",
+        "repr",
+        "str",
+    }
+)
+_EVERY_ATTRIBUTE = frozenset({"getattr", "attrgetter", "__dict__", "__getattribute__"})
+# Attributes of functions, classes and modules that a key leaves out.
+_NOT_IN_KEYS = frozenset(
+    [
+        "__doc__",
+        "__annotations__",
+        "__code__",
+        "__closure__",
+        "__globals__",
+        "__module__",
+        "__file__",
+        "__firstlineno__",
+        "__loader__",
+        "__spec__",
+        "__traceback__",
+        "__weakref__",
+        "__subclasses__",
+        "__builtins__",
+        "gi_frame",
+        "f_back",
+        "f_globals",
+        "f_locals",
+        "cr_frame",
+        "tb_frame",
+        "co_firstlineno",
+        "co_filename",
+        "__reduce__",
+        "__reduce_ex__",
+        "__sizeof__",
+        "__hash__",
+        "__cached__",
+        "__path__",
+        "__bases__",
+    ]
+)
+_HASH_ORDER = frozenset({"BUILD_SET", "SET_ADD", "SET_UPDATE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """What one code object, nested ones included, reads from outside itself.
+
+    `chains` are dotted reads that start at a global, a closure or an import: `("np", "pi")`. `imports` are `(module,
+    level)`. `names` are all attribute and method names; `texts` are the strings among the constants.
+    """
+
+    chains: tuple[tuple[str, ...], ...]
+    imports: tuple[tuple[str, int], ...]
+    names: frozenset[str]
+    texts: frozenset[str]
+    makes_sets: bool
+
+    @property
+    def reads_names(self) -> bool:
+        """Whether automatic names may be seen."""
+        return bool(self.names & _NAME_READERS)
+
+    @property
+    def reads_initializers(self) -> bool:
+        """Whether an initializer may be called."""
+        every = not self.names.isdisjoint(_EVERY_ATTRIBUTE)
+        return every or any("initializer" in name for name in self.names | self.texts)
+
+    @property
+    def reads_order_of_sets(self) -> bool:
+        """Whether the order of a set may be seen, which follows from this process' seed for hashes."""
+        return self.makes_sets or any(chain[0] in ("set", "frozenset") for chain in self.chains)
+
+    def hidden(self, private: frozenset[str]) -> str | None:
+        """Return an attribute that is read and that no key holds."""
+        found = sorted((self.names & (_NOT_IN_KEYS | private)) | (self.texts & private))
+        return found[0] if found else None
+
+
+@lru_cache(maxsize=16384)
+def uses_of(code: types.CodeType) -> Uses:
+    """Return what `code` reads from outside itself."""
+    scan = _Scan()
+    for each in nested(code):
+        scan.read(each)
+    return Uses(tuple(scan.chains), tuple(scan.imports), frozenset(scan.names), frozenset(scan.texts), scan.makes_sets)
+
+
+def nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield a code object and all that it defines."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from nested(constant)
+
+
+class _Scan:
+    def __init__(self) -> None:
+        self.chains: dict[tuple[str, ...], None] = {}
+        self.imports: dict[tuple[str, int], None] = {}
+        self.names: set[str] = set()
+        self.texts: set[str] = set()
+        self.makes_sets = False
+        self._imported: dict[str, tuple[str, ...]] = {}  # what local variables hold, as a chain
+
+    def read(self, code: types.CodeType) -> None:
+        self.names.update(code.co_names)
+        self.texts.update(text for text in code.co_consts if isinstance(text, str))
+        self._find_imports(code)
+        self._find_chains(code)
+
+    def _find_imports(self, code: types.CodeType) -> None:
+        constants: list[object] = [None]
+        chain: tuple[str, ...] = ()
+        for instruction in dis.get_instructions(code):
+            name = instruction.opname
+            if name in _HASH_ORDER:
+                self.makes_sets = True
+            elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
+                constants.append(instruction.argval)
+            elif name == "IMPORT_NAME":
+                level = next((c for c in constants[-2:] if isinstance(c, int)), 0)
+                self.imports[(instruction.argval, level)] = None
+                # Without a list of names, `import a.b` binds `a`.
+                bound = instruction.argval if constants[-1] else instruction.argval.partition(".")[0]
+                chain = (f"{IMPORTED}{'.' * level}{bound}",)
+            elif name == "IMPORT_FROM" and chain:
+                chain = (chain[0], instruction.argval)
+            elif name in ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL") and chain:
+                self._imported.setdefault(instruction.argval, chain)
+                chain = chain[:1]
+
+    def _find_chains(self, code: types.CodeType) -> None:
+        chain: tuple[str, ...] = ()
+        for instruction in dis.get_instructions(code):
+            name = instruction.opname
+            if name in ("CACHE", "EXTENDED_ARG", "PRECALL", "PUSH_NULL"):
+                continue
+            if name in ("LOAD_ATTR", "LOAD_METHOD") and chain:
+                chain = (*chain, instruction.argval)
+                continue
+            if chain:
+                self.chains[chain] = None
+                chain = ()
+            if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"):
+                chain = self._imported.get(instruction.argval, (instruction.argval,))
+            elif name.startswith("LOAD_FAST") and self._imported:
+                for loaded in instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,):
+                    if chain:
+                        self.chains[chain] = None
+                    chain = self._imported.get(loaded, ())
+        if chain:
+            self.chains[chain] = None

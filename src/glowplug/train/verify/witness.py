@@ -1,0 +1,163 @@
+"""Watches a trace, and says what ran in it that the key does not hold.
+
+A key is made from what a walk can see. The witness looks from the other side: Python's own profiler records, in
+compiled code, every function that ran and whom it called. Each of them must be accounted for:
+
+- code of the user's own is in the key, by value, and nothing was objected to in it;
+- what such code called directly, Python's or compiled, is admitted: `fingerprint.admission`;
+- stock code is code of the files on disk, which the key names. What it calls in turn is its own affair.
+
+Anything else refuses the entry by name. So whatever a program does that nobody thought of is traced as usual.
+"""
+
+from __future__ import annotations
+
+import _lsprof
+import sys
+import sysconfig
+from collections import namedtuple
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from glowplug.train.fingerprint.admission import admits, admits_described
+from glowplug.train.fingerprint.code import CodeReader
+from glowplug.train.fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.survey import survey
+from glowplug.train.fingerprint.trusted import is_stock_file
+
+_CONVERTED = "__autograph_generated_file"  # in the names of files that AutoGraph writes
+_OF_DATACLASSES = "__create_fn__.<locals>.__"  # how the methods that `dataclasses` writes are called
+_CALLS_FOR_USERS = ("autograph/impl/api.py", ("_call_unconverted", "_fall_back_unconverted"))
+
+
+class Witness:
+    """Records what runs in this thread inside a `with` block, if it is to `watch`."""
+
+    def __init__(self, *, watch: bool = True) -> None:
+        self._absent = "" if watch else "it was not asked for"
+        self._profiler: Any = None
+
+    def __enter__(self) -> Witness:
+        if sys.getprofile() is not None:
+            self._absent = "another profiler is at work"
+        if self._absent:
+            return self
+        self._profiler = _lsprof.Profiler(subcalls=True, builtins=True)
+        try:
+            self._profiler.enable()
+        except ValueError as error:
+            self._absent, self._profiler = str(error), None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._profiler is not None:
+            self._profiler.disable()
+
+    def check(self, code: CodeReader) -> None:
+        """Raise `NoKeyError` with the name of the first thing that ran and is not accounted for."""
+        if self._profiler is None:
+            raise NoKeyError(f"what runs while it is traced could not be watched ({self._absent})")
+        for entry in self._profiler.getstats():
+            if not isinstance(entry.code, str):
+                _check_entry(entry.code, [each.code for each in entry.calls or ()], code)
+
+
+def _check_entry(ran: CodeType, called: Iterable[CodeType | str], code: CodeReader) -> None:
+    if ran in code.hashed:
+        _check_hashed(ran, code)
+    elif _CONVERTED in ran.co_filename:
+        _check_converted(ran, code)
+    elif ran.co_filename == "<string>" and _name(ran).startswith(_OF_DATACLASSES):
+        pass  # it hands values on; what it calls is judged as if the user had written it
+    elif _is_stock(ran):
+        if not (ran.co_name in _CALLS_FOR_USERS[1] and ran.co_filename.endswith(_CALLS_FOR_USERS[0])):
+            return
+    else:
+        raise NoKeyError(f"{_place(ran)} ran while it was traced, and no key holds it")
+    for each in called:
+        refused = _refused(each, code)
+        if refused:
+            raise NoKeyError(f"{_place(ran)} calls {refused}, which is not known to be a function of its arguments")
+
+
+def _check_hashed(ran: CodeType, code: CodeReader) -> None:
+    if ran in code.objections:
+        raise NoKeyError(code.objections[ran])
+    uses = code.hashed[ran]
+    if uses.reads_names and not code.reads_names:
+        raise NoKeyError(f"{_place(ran)} reads names that the key leaves out")
+    if uses.reads_initializers and not code.reads_initializers:
+        raise NoKeyError(f"{_place(ran)} reads an initializer that the key leaves out")
+
+
+def _check_converted(ran: CodeType, code: CodeReader) -> None:
+    """AutoGraph rewrites a function and calls it `tf__` and its name: the original must be in the key."""
+    if not ran.co_name.startswith("tf__"):
+        return
+    name = ran.co_name.removeprefix("tf__")
+    origins = [each for each in code.hashed if each.co_name == name or (name == "lam" and each.co_name == "<lambda>")]
+    if not origins:
+        raise NoKeyError(f"{name} ran while it was traced, converted by AutoGraph, and no key holds it")
+    for origin in origins:
+        _check_hashed(origin, code)
+
+
+def _refused(called: CodeType | str, code: CodeReader) -> str:
+    """Return the name of what must not be called by code of the user's own, or nothing."""
+    if isinstance(called, str):
+        return "" if admits_described(called) else called.strip("<>")
+    if called in code.hashed or _CONVERTED in called.co_filename or called.co_filename.startswith("<"):
+        return ""  # judged by its own entry
+    module = _module_of(called.co_filename)
+    return "" if not module or admits(module, _name(called)) else f"{module}.{_name(called)}"
+
+
+def _is_stock(code: CodeType) -> bool:
+    if not code.co_filename.startswith("<"):
+        return is_stock_file(code.co_filename)
+    known = code.co_filename.startswith(("<frozen ", "<__array_function__")) or code in survey().generated
+    return known or _makes_a_named_tuple(code)
+
+
+def _makes_a_named_tuple(code: CodeType) -> bool:
+    fields = code.co_varnames[1:]
+    if code.co_names != ("_tuple_new",) or not all(each.isidentifier() for each in fields):
+        return False
+    made: Any = namedtuple("made", fields, rename=True)  # type: ignore[misc]
+    return bool(made.__new__.__code__ == code)
+
+
+def _name(code: CodeType) -> str:
+    return str(getattr(code, "co_qualname", code.co_name))
+
+
+def _place(code: CodeType) -> str:
+    return f"{_name(code)} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+
+
+@lru_cache(maxsize=4096)
+def _module_of(filename: str) -> str:
+    """Return the name of the module in a file of a stock package or the standard library, nothing for other files."""
+    if not is_stock_file(filename):
+        return ""
+    path = Path(filename)
+    for folder in sorted(_roots(), key=lambda each: -len(each.parts)):
+        if folder in path.parents:
+            parts = path.relative_to(folder).with_suffix("").parts
+            return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return path.stem
+
+
+@lru_cache(maxsize=1)
+def _roots() -> tuple[Path, ...]:
+    import keras
+    import tensorflow as tf
+
+    import glowplug
+
+    packages = {Path(str(each.__file__)).parents[1] for each in (glowplug, keras)} | {Path(str(tf.__file__)).parents[1]}
+    standard = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+    return tuple(packages | standard)

@@ -1,0 +1,111 @@
+"""Runs cases of `pitfalls` in children forked from one warm process, as a standby does, and prints what each came to.
+
+    python -m tests.train.pitfall_runner FOLDER CASE ...
+
+A case that has two variants runs three times with one cache: variant 0, variant 1, variant 0. Each prints a line of
+JSON: the name, and for every run its result and its counts. TensorFlow is imported before the first fork, and no
+operation runs in the parent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+_TIME_LIMIT_S = 120
+ORDERS = {"DIFFERENT": (0, 1, 0), "UNSTABLE": (0, 0), "SAME": (0, 0)}
+
+
+def run_in_child(
+    kind: str, name: str, variant: int, folder: Path, number: int, *, stock: bool = False
+) -> dict[str, Any]:
+    """Fork, run one variant in the child, and return what it wrote."""
+    told = folder / f"told-{number}.json"
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            told.write_text(json.dumps(_run(kind, name, variant, folder, stock=stock)))
+            status = 0
+        except BaseException:
+            import traceback
+
+            told.write_text(json.dumps({"error": traceback.format_exc()[-3000:]}))
+        finally:
+            os._exit(status)
+    end = time.monotonic() + _TIME_LIMIT_S
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            return {"error": f"still running after {_TIME_LIMIT_S} s"}
+        time.sleep(0.01)
+    return json.loads(told.read_text()) if told.exists() else {"error": "the child died"}
+
+
+def _run(kind: str, name: str, variant: int, folder: Path, *, stock: bool) -> dict[str, Any]:
+    """In the child."""
+    from glowplug import train
+    from tests.train import pitfalls
+
+    said: list[str] = []
+    if not stock:
+        import logging
+
+        class Listen(logging.Handler):
+            def emit(self, record: Any) -> None:
+                said.append(record.getMessage())
+
+        logging.getLogger("glowplug").addHandler(Listen())
+        train.enable(folder / "cache")
+    pitfalls.FOLDER[:] = [folder]
+    case = getattr(pitfalls, kind)[name]
+    result = case(variant) if kind == "DIFFERENT" else case()
+    return {"result": json.loads(json.dumps(result)), "counts": train.counts(), "said": said}
+
+
+def _warm() -> None:
+    """Import what every child would import, and look through the stock packages once."""
+    for module in (
+        "glowplug.train.switch",
+        "glowplug.train.trace.cached",
+        "numpy.random",
+        "tensorflow.python.data.ops.flat_map_op",
+        "tensorflow.python.data.ops.from_tensors_op",
+        "tensorflow.python.data.ops.range_op",
+        "tensorflow.python.data.ops.zip_op",
+    ):
+        import_module(module)
+    from glowplug.train import switch
+    from glowplug.train.fingerprint.survey import survey
+
+    switch.prepare()
+    survey()
+
+
+def main() -> None:
+    folder, *names = sys.argv[1:]
+    from tests.train import pitfalls, pitfalls_python, pitfalls_stock  # noqa: F401 - they add cases
+
+    _warm()
+
+    for name in names:
+        kind = next(kind for kind in ORDERS if name in getattr(pitfalls, kind))
+        place = Path(folder) / name
+        place.mkdir()
+        runs = [run_in_child(kind, name, each, place, number) for number, each in enumerate(ORDERS[kind])]
+        if kind == "DIFFERENT" and runs[1].get("counts", {}).get("restored"):
+            runs.append(run_in_child(kind, name, 1, place, 9, stock=True))  # what it should have been
+        print(json.dumps({"name": name, "kind": kind, "runs": runs}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""What runs in a trace and is not in its key is named."""
+
+from __future__ import annotations
+
+import sys
+import time
+import types
+
+import pytest
+
+from glowplug.train.fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.walker import Walker
+from glowplug.train.verify.witness import Witness
+
+pytestmark = pytest.mark.tensorflow
+
+HIDDEN = types.SimpleNamespace()
+
+
+def judged(function, hashed=None):
+    """Walk `hashed`, run `function` before a witness, and return what is said about it."""
+    walker = Walker()
+    walker.visit(hashed or function, "function")
+    with Witness() as witness:
+        function()
+    try:
+        witness.check(walker.code)
+    except NoKeyError as error:
+        return error.reason
+    return ""
+
+
+def test_code_that_is_in_the_key_may_run():
+    assert judged(lambda: sorted([len("abc"), 1])) == ""
+
+
+def test_code_that_no_key_holds_is_named():
+    def other():
+        return 1
+
+    def mine():
+        return 2
+
+    assert "other" in judged(other, hashed=mine)
+    assert "no key holds it" in judged(other, hashed=mine)
+
+
+def test_a_compiled_function_that_is_on_no_list_is_named():
+    space = {}
+    exec("def factor(clock): return clock()", space)
+    factor = space["factor"]
+
+    def mine():
+        return factor(vars(time)["perf_counter"])
+
+    assert "perf_counter" in judged(lambda: factor(time.perf_counter), hashed=[mine, factor])
+
+
+def test_an_objection_counts_only_where_the_code_runs():
+    class Holder:
+        def harmless(self):
+            return 1
+
+        def clock(self):
+            return time.time()
+
+    holder = Holder()
+    assert judged(holder.harmless) == ""
+    assert "time.time" in judged(holder.clock)
+
+
+def test_a_profiler_at_work_means_no_witness():
+    sys.setprofile(lambda *_: None)
+    try:
+        assert "another profiler" in judged(lambda: 1)
+    finally:
+        sys.setprofile(None)
