@@ -297,13 +297,7 @@ def a_scope_of_names(v: int) -> Any:
         return x * float(len(tf.identity(x).name))
 
     with tf.name_scope("outer") if v else _nothing(), keras.name_scope("another") if v else _nothing():
-        return with_layer(lambda: layer_of(call))
-
-
-@different
-def a_scope_of_rematerialization(v: int) -> Any:
-    with keras.RematScope(mode="full") if v else _nothing():
-        return [v, with_layer(lambda: layers.Dense(5, activation="tanh"))]
+        return [v, with_layer(lambda: layer_of(call))]
 
 
 @different
