@@ -510,11 +510,11 @@ def a_metric_that_counts_in_python(v: int) -> Any:
     class Mine(keras.metrics.Mean):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__(name="mine")
-            self.count = v
+            self.seen = v
 
         def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-            self.count += 1
-            return super().update_state(ops.mean(y_pred) * float(self.count))
+            self.seen += 1
+            return super().update_state(ops.mean(y_pred) * float(self.seen))
 
     return trained(models.small(metrics=(Mine(),)))
 
