@@ -162,8 +162,8 @@ def make_inputs(name: str, call: Any) -> dict[str, Any] | None:
         shape, dtype = models.INPUTS[name]
         return {port: np.ones(shape, dtype) for port in ports}
     import glowplug
-    from glowplug.convert.samples import make_inputs as made_up
-    from glowplug.convert.samples import styles, words
+    from glowplug.convert.calls.samples import make_inputs as made_up
+    from glowplug.convert.calls.samples import styles, words
 
     for style in styles(ports, (words,)):
         inputs = made_up(ports, style, batch=1, seed=0)

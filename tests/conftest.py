@@ -80,7 +80,7 @@ def bundle(zoo_folder: Path, saved_model: Callable[[str], Path]) -> Callable[[st
         directory = zoo_folder / f"{name}.glow"
         if not directory.exists():
             from glowplug.convert.job import Job, Order
-            from glowplug.core.files import new_directory
+            from glowplug.core.disk.files import new_directory
 
             with new_directory(directory) as unfinished:  # in this process, which has imported TensorFlow already
                 Job(Order(unfinished, saved_model(name)), lambda stage: None).run()

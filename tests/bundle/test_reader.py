@@ -14,7 +14,7 @@ from glowplug.bundle.reader import open_bundle
 from glowplug.bundle.verify import verify
 from glowplug.bundle.writer import BundleWriter
 from glowplug.core import errors
-from glowplug.core.unfinished import DISPLACED, hidden_name
+from glowplug.core.disk.unfinished import DISPLACED, hidden_name
 from tests.core.test_regular_files import KINDS, make
 
 from .samples import copy_golden, field, function, graph, node, replace_file, write_golden

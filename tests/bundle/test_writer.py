@@ -9,7 +9,7 @@ from glowplug.bundle.reader import open_bundle
 from glowplug.bundle.verify import verify
 from glowplug.bundle.writer import BundleWriter
 from glowplug.core import errors
-from glowplug.core.files import new_directory
+from glowplug.core.disk.files import new_directory
 
 from .samples import graph, node
 

@@ -35,7 +35,7 @@ def test_it_is_refused_in_one_line(name: str, kind: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.tensorflow
 def test_weights_and_warm_up_files(kind: str, tmp_path: Path) -> None:
-    from glowplug.convert.warmup_files import read_requests
+    from glowplug.convert.calls.warmup_files import read_requests
     from glowplug.train.weights.regions import RegionFile
 
     make(kind, tmp_path / "x.npz")

@@ -67,7 +67,7 @@ def test_a_crash_while_converting_is_a_reason_to_fall_back(
 def test_a_model_that_tensorflow_itself_dies_on(
     fault: Callable[[str, int, int], None], saved_model: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    fault("glowplug.convert.equivalence", signal.SIGILL, 2)
+    fault("glowplug.convert.calls.equivalence", signal.SIGILL, 2)
     with pytest.raises(errors.UnsupportedModelError, match=r"SIGILL.*glowplug doctor.*ONEDNN_MAX_CPU_ISA"):
         glowplug.pack(saved_model("scalar"), tmp_path / "out" / "m.glow")
     assert list((tmp_path / "out").iterdir()) == []

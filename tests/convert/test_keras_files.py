@@ -11,9 +11,9 @@ import pytest
 
 import glowplug
 from glowplug.bundle.reader import open_bundle
-from glowplug.convert import keras_files
 from glowplug.convert.job import Job, Order
-from glowplug.convert.sources import check_path
+from glowplug.convert.source import keras_files
+from glowplug.convert.source.sources import check_path
 from glowplug.core.errors import ModelError, NotAModelError, UnsupportedModelError
 
 pytestmark = pytest.mark.tensorflow

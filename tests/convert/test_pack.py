@@ -253,7 +253,7 @@ def test_serving_warmup_file_is_found_by_itself(saved_model: Callable[[str], Pat
     import tensorflow as tf
     from tensorflow.python.framework import tensor_util
 
-    from glowplug.convert.warmup_files import _prediction_log
+    from glowplug.convert.calls.warmup_files import _prediction_log
 
     source = tmp_path / "source"
     shutil.copytree(saved_model("dense"), source)

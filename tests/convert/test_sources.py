@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glowplug.convert.sources import check_path
+from glowplug.convert.source.sources import check_path
 from glowplug.core.errors import NotAModelError, UsageError
 
 

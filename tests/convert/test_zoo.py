@@ -54,7 +54,7 @@ def test_portable_graph_gives_the_same_answers(
         pytest.skip("nothing to compare")
     if name == "legacy_keras":
         pytest.importorskip("tf_keras")
-    from glowplug.convert.samples import make_inputs, styles, words
+    from glowplug.convert.calls.samples import make_inputs, styles, words
     from glowplug.core.errors import InputError
 
     here = glowplug.load(bundle(name))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from glowplug.core import cache_files
-from glowplug.core.unfinished import PARTIAL
+from glowplug.core.disk import cache_files
+from glowplug.core.disk.unfinished import PARTIAL
 
 PART = "part"
 

@@ -12,16 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from glowplug.core import errors, files
-from glowplug.core.unfinished import DISPLACED
+from glowplug.core import errors
+from glowplug.core.disk import files
+from glowplug.core.disk.unfinished import DISPLACED
 
 PARTS = ("one", "two", "deep/three")
 
 WRITER = """
 import sys
 from pathlib import Path
-from glowplug.core import files
-from glowplug.core.unfinished import DISPLACED
+from glowplug.core.disk import files
+from glowplug.core.disk.unfinished import DISPLACED
 
 def unsupported(source, target, flags):
     if flags == files._EXCHANGE:

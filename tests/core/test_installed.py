@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from glowplug.core import cache_files, installed
-from glowplug.core.installed import read_installed
+from glowplug.core.disk import cache_files, installed
+from glowplug.core.disk.installed import read_installed
 
 NAME = "stamped_package"
 

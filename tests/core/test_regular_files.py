@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from glowplug.core.regular_files import LeavesFolderError, NotRegularError, OpenFolder, open_regular, read_regular
+from glowplug.core.disk.regular_files import LeavesFolderError, NotRegularError, OpenFolder, open_regular, read_regular
 
 
 def make(kind: str, path: Path) -> None:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from glowplug.core import unfinished
-from glowplug.core.unfinished import PARTIAL, leftovers, new_file, new_folder, sweep
+from glowplug.core.disk import unfinished
+from glowplug.core.disk.unfinished import PARTIAL, leftovers, new_file, new_folder, sweep
 
 NAMES = ["plain", "with [brackets] and *", "ü" * 90, ".hidden", "a b\nc"]
 
 WRITER = """
 import os, signal, sys
-from glowplug.core import unfinished
+from glowplug.core.disk import unfinished
 made = getattr(unfinished, sys.argv[1])(sys.argv[2])
 with made if sys.argv[1] == "new_file" else open("/dev/null"):
     print("ready", flush=True)

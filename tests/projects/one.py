@@ -32,7 +32,7 @@ def pack(catalogue: str, name: str, folder: Path) -> dict[str, Any]:
 
     from glowplug.bundle.reader import open_bundle
     from glowplug.convert.job import Job, Order
-    from glowplug.convert.sources import locate
+    from glowplug.convert.source.sources import locate
     from glowplug.core.errors import GlowplugError
 
     began = time.monotonic()

@@ -4,7 +4,7 @@
 
 A case that has two variants runs with one cache: variant 0, variant 1, and variant 0 again where the first run has
 stored anything. Each prints a line of JSON: the name, for every run its result and its counts, and what stock gives
-where the second variant was restored. TensorFlow is imported before the first fork, and no operation runs in the parent.
+where the second variant was restored. TensorFlow is imported before the first fork; the parent runs no operation.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def test_a_link_instead_of_an_entry_is_not_followed(tmp_path, caplog):
 
 def test_a_cache_that_cannot_be_written_still_serves_this_process(tmp_path, caplog, monkeypatch):
     from glowplug import train
-    from glowplug.core import files
+    from glowplug.core.disk import files
     from tests.train import models
 
     def refuse(*_, **__):

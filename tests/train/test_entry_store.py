@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glowplug.core import unfinished
+from glowplug.core.disk import unfinished
 from glowplug.core.errors import StorageError
 from glowplug.train.trace.entry_store import DirectoryStore, MemoryStore, default_directory, prune
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from glowplug.core import cache_files
+from glowplug.core.disk import cache_files
 
 pytestmark = pytest.mark.tensorflow
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 
-from glowplug.core.digest import sha256
+from glowplug.core.disk.digest import sha256
+from glowplug.core.disk.files import restore_displaced
+from glowplug.core.disk.regular_files import LeavesFolderError, NotRegularError, OpenFolder
 from glowplug.core.errors import (
     DigestError,
     FileSizeError,
@@ -23,9 +25,7 @@ from glowplug.core.errors import (
     StorageError,
     UnsafePathError,
 )
-from glowplug.core.files import restore_displaced
 from glowplug.core.manifest import Asset, FileEntry, Manifest
-from glowplug.core.regular_files import LeavesFolderError, NotRegularError, OpenFolder
 
 from . import layout, schema
 

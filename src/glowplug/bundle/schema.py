@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from glowplug.core.digest import sha256
+from glowplug.core.disk.digest import sha256
 from glowplug.core.errors import DigestError, ManifestMalformedError, ManifestTooLargeError, NewerFormatError
 from glowplug.core.manifest import FORMAT_VERSION, Fingerprint, Manifest, Port, Signature
 

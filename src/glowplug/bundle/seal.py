@@ -14,10 +14,10 @@ import stat
 from io import FileIO
 from pathlib import Path
 
-from glowplug.core.digest import sha256
+from glowplug.core.disk.digest import sha256
+from glowplug.core.disk.files import write_file
+from glowplug.core.disk.regular_files import OpenFolder, open_regular
 from glowplug.core.errors import StorageError
-from glowplug.core.files import write_file
-from glowplug.core.regular_files import OpenFolder, open_regular
 
 from . import layout
 from .reader import Bundle

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from glowplug.core.digest import sha256, sha256_file
+from glowplug.core.disk.digest import sha256, sha256_file
+from glowplug.core.disk.files import sync_directory, write_file
 from glowplug.core.dtypes import BY_NAME
 from glowplug.core.errors import NotAModelError, TensorSizeError, UnknownDtypeError, UsageError
-from glowplug.core.files import sync_directory, write_file
 from glowplug.core.manifest import (
     Asset,
     Engine,

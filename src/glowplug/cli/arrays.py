@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glowplug.core.disk.regular_files import open_regular
 from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.errors import InputError, UsageError
 from glowplug.core.manifest import TensorSpec
-from glowplug.core.regular_files import open_regular
 
 _SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 

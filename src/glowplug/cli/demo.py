@@ -33,8 +33,8 @@ def run(args: argparse.Namespace) -> int:
     """Take the tour; exit code 1 if the two ways give different answers."""
     import tempfile
 
+    from glowplug.core.disk.files import new_directory
     from glowplug.core.errors import UsageError
-    from glowplug.core.files import new_directory
     from glowplug.runtime.library import find_directory
 
     if not args.rounds:

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """Load the bundle, call it and print what came out."""
     from glowplug.cli.output import note, quiet_tensorflow
     from glowplug.core.clock import now_ns
-    from glowplug.core.files import write_file
+    from glowplug.core.disk.files import write_file
 
     target = _output_path(args.output, force=args.force)
     quiet_tensorflow()
@@ -133,8 +133,8 @@ def _output_path(text: str | None, *, force: bool) -> Path | None:
     """Check where the outputs go before anything is computed."""
     if text is None:
         return None
+    from glowplug.core.disk.files import refuse_existing
     from glowplug.core.errors import UsageError
-    from glowplug.core.files import refuse_existing
 
     path = Path(text)
     if path.suffix not in (".npy", ".npz", ".json"):

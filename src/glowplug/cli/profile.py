@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Profile the target, print the report, and leave with the target's exit code."""
-    from glowplug.core.files import refuse_existing
+    from glowplug.core.disk.files import refuse_existing
     from glowplug.core.profile_json import write_profile
     from glowplug.probe.run import profile_target
 

@@ -20,7 +20,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 def refuse_existing_outputs(args: argparse.Namespace) -> None:
     """Raise `OutputExistsError` before any work is done, rather than after it."""
-    from glowplug.core.files import refuse_existing
+    from glowplug.core.disk.files import refuse_existing
 
     for path in (args.html, args.trace):
         if path is not None:
@@ -29,7 +29,7 @@ def refuse_existing_outputs(args: argparse.Namespace) -> None:
 
 def write_outputs(profile: Profile, args: argparse.Namespace) -> None:
     """Write the files that were asked for and name each on stderr."""
-    from glowplug.core.files import write_file
+    from glowplug.core.disk.files import write_file
 
     if args.html is not None:
         from glowplug.report.html import render_html

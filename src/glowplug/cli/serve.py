@@ -274,7 +274,7 @@ def _metrics_path(file: str | None) -> str:
 
 def _pack_cache(folder: str | None) -> Path | None:
     """Return where packed models are kept, None where there is no place for them."""
-    from glowplug.core import cache_files
+    from glowplug.core.disk import cache_files
 
     place = folder or cache_files.folder("serve", create=True)
     return Path(place) if place else None

@@ -25,7 +25,7 @@ from typing import IO, Any, NoReturn
 from glowplug.core import errors
 
 from .job import Job, Order, import_tensorflow
-from .sources import Located
+from .source.sources import Located
 
 _DEBUG = "GLOWPLUG_DEBUG"
 _KEPT_LOG_BYTES = 20_000

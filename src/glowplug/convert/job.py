@@ -18,6 +18,7 @@ from glowplug.bundle import layout, schema
 from glowplug.bundle.reader import open_bundle
 from glowplug.bundle.seal import seal
 from glowplug.bundle.warmup import Request
+from glowplug.core.disk.files import write_file
 from glowplug.core.errors import (
     OpNotAllowedError,
     OutputMismatchError,
@@ -25,18 +26,17 @@ from glowplug.core.errors import (
     TensorFlowError,
     UnsupportedModelError,
 )
-from glowplug.core.files import write_file
 from glowplug.core.manifest import Manifest
 from glowplug.core.notices import held_back
 from glowplug.loader.engine import Options
 from glowplug.runtime.library import ERROR, set_log_level
 
-from .sources import SAVED_MODEL, Located, locate
-from .tags import chosen_tags, retagged
+from .source.sources import SAVED_MODEL, Located, locate
+from .source.tags import chosen_tags, retagged
 
 if TYPE_CHECKING:
-    from .equivalence import Recording
-    from .saved_model import SavedModel
+    from .calls.equivalence import Recording
+    from .source.saved_model import SavedModel
 
 Choice = Literal["auto", "native", "savedmodel"]
 Progress = Callable[[str], None]
@@ -125,8 +125,8 @@ class Job:
 
     def _native(self, *, fuse: bool, for_cpu: bool) -> Manifest:
         from .native import convert
-        from .saved_model import SavedModel
-        from .spool import Spool
+        from .source.saved_model import SavedModel
+        from .source.spool import Spool
         from .write import write_native
 
         spool = Spool(self._scratch / "spool")
@@ -152,7 +152,7 @@ class Job:
         return self._proved()
 
     def _savedmodel(self) -> Manifest:
-        from .saved_model import SavedModel
+        from .source.saved_model import SavedModel
         from .write import write_savedmodel
 
         with SavedModel(self._source.directory) as source:
@@ -165,8 +165,8 @@ class Job:
 
     def _record(self, source: SavedModel) -> None:
         """Read the warm-up requests and record what the source answers, once."""
-        from .equivalence import record
-        from .warmup_files import SERVING_FILE, read_requests
+        from .calls.equivalence import record
+        from .calls.warmup_files import SERVING_FILE, read_requests
 
         if self._recording is not None:
             return
@@ -195,7 +195,7 @@ class Job:
         """Load the written bundle, repeat the recorded calls on it, and write the record into its manifest."""
         from glowplug.loader.open import open_engine
 
-        from .equivalence import compare
+        from .calls.equivalence import compare
 
         assert self._recording is not None
         self._enter("compare answers")

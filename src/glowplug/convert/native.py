@@ -17,17 +17,17 @@ from glowplug.core.errors import TensorFlowError, UnsupportedModelError
 from glowplug.core.manifest import Port
 from glowplug.runtime.graph import Graph
 
-from .attributes import shape_attr
-from .editor import GraphEditor, canonical, node_of
-from .folding import fold_weights
-from .fusion import fuse_scales
-from .grappler import optimize
-from .inline import inline_calls
-from .saved_model import SavedModel
-from .spool import Spool
-from .tables import TablePlan, plan_tables
-from .variables import bind_variables
-from .weights import Weights, extract_constants
+from .graph.attributes import shape_attr
+from .graph.editor import GraphEditor, canonical, node_of
+from .graph.folding import fold_weights
+from .graph.fusion import fuse_scales
+from .graph.grappler import optimize
+from .graph.inline import inline_calls
+from .graph.tables import TablePlan, plan_tables
+from .graph.variables import bind_variables
+from .graph.weights import Weights, extract_constants
+from .source.saved_model import SavedModel
+from .source.spool import Spool
 
 # Stateful operations whose only effect is their result: nobody needs to run them for their own sake.
 _READ_ONLY_PREFIXES = (

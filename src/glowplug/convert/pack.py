@@ -14,13 +14,13 @@ from typing import Any
 
 from glowplug.bundle.reader import open_bundle
 from glowplug.core.clock import now_ns
+from glowplug.core.disk.files import new_directory, refuse_existing
 from glowplug.core.errors import UsageError
-from glowplug.core.files import new_directory, refuse_existing
 from glowplug.core.manifest import Manifest
 
 from .child import Child, Crash
 from .job import CHOICES, SCRATCH, Choice, Order, Progress
-from .sources import check_path, is_keras_file, locate
+from .source.sources import check_path, is_keras_file, locate
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from glowplug.runtime.fingerprint import fingerprint
 from glowplug.runtime.library import open_library
 from glowplug.runtime.oplibrary import custom_ops
 
-from .kept_variables import read_variables
 from .native import NativeModel
-from .saved_model import SourceSignature
-from .sources import Located
+from .source.kept_variables import read_variables
+from .source.saved_model import SourceSignature
+from .source.sources import Located
 
 
 def write_native(

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from .disk.files import write_file
+from .disk.regular_files import read_regular
 from .errors import NewerSchemaError, ProfileDamagedError, ProfileError, StorageError
-from .files import write_file
 from .profile import (
     PHASES,
     SCHEMA_VERSION,
@@ -26,7 +27,6 @@ from .profile import (
     Series,
     Span,
 )
-from .regular_files import read_regular
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from glowplug.core import cache_files
+from glowplug.core.disk import cache_files
 
 if TYPE_CHECKING:
     import mmap

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from glowplug.bundle import allowlist, layout, schema
-from glowplug.core.digest import sha256
+from glowplug.core.disk.digest import sha256
 from glowplug.core.manifest import FileEntry, Manifest
 from glowplug.core.protobuf_wire import bytes_field
 from glowplug.runtime.config import SessionConfig

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from glowplug.core.disk.regular_files import read_regular
 from glowplug.core.errors import StorageError, UsageError
-from glowplug.core.regular_files import read_regular
 
 from .messages import pool, serving
 

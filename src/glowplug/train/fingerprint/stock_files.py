@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from glowplug.core.installed import process_began_ns, read_installed
+from glowplug.core.disk.installed import process_began_ns, read_installed
 
 from .errors import NoKeyError
 from .trusted import PACKAGES

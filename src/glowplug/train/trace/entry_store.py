@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from glowplug.core import cache_files, files, unfinished
+from glowplug.core.disk import cache_files, files, unfinished
 from glowplug.core.errors import StorageError
 
 _SUFFIX = ".trace"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from glowplug.core.digest import sha256
+from glowplug.core.disk.digest import sha256
 from glowplug.train.fingerprint.errors import NoKeyError
 
 # They call back into Python through a token of this process.

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from glowplug.core.disk.regular_files import open_regular
 from glowplug.core.errors import StorageError, WeightsError
-from glowplug.core.regular_files import open_regular
 
 from .entry import Entry
 from .tensors import ALIGNMENT, empty_aligned, from_bytes, numpy_dtype

@@ -14,9 +14,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from glowplug.core import unfinished
+from glowplug.core.disk import unfinished
+from glowplug.core.disk.files import refuse_existing, sync_directory
 from glowplug.core.errors import StorageError, UnsupportedModelError, UsageError
-from glowplug.core.files import refuse_existing, sync_directory
 from glowplug.core.version import VERSION
 
 from .safetensors import DTYPES, ORDER, RANDOM_STATE

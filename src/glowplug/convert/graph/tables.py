@@ -13,11 +13,11 @@ from typing import Any
 
 from tensorflow.python.framework import op_def_registry
 
+from glowplug.convert.source.saved_model import SavedModel
 from glowplug.core.errors import UnsupportedModelError
 
 from .attributes import constant, dtype_attr
 from .editor import GraphEditor, node_of
-from .saved_model import SavedModel
 
 _RESOURCE = 20  # DT_RESOURCE
 _FILLS = frozenset({"LookupTableImportV2", "InitializeTableV2", "InitializeTableFromTextFileV2"})

@@ -13,8 +13,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from glowplug.core.errors import OutputExistsError, StorageError
+
 from . import unfinished
-from .errors import OutputExistsError, StorageError
 
 _NOREPLACE, _EXCHANGE = 1, 2  # flags of renameat2
 _AT_FDCWD = -100

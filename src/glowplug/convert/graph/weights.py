@@ -11,11 +11,11 @@ from typing import Any
 
 from tensorflow.python.framework import tensor_util
 
+from glowplug.convert.source.spool import Spool, Value
 from glowplug.core.dtypes import BY_CODE
 
 from .attributes import dtype_attr, shape_attr
 from .editor import GraphEditor
-from .spool import Spool, Value
 
 SMALLEST_BYTES = 1024  # below this a constant costs less inside the graph than as one more fed tensor
 

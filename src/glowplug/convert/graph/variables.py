@@ -10,12 +10,12 @@ import numpy as np
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import tensor_util
 
+from glowplug.convert.source.saved_model import SavedModel
+from glowplug.convert.source.spool import Spool, Value
 from glowplug.core.errors import TensorFlowError, UnsupportedModelError
 
 from .attributes import constant, dtype_attr
 from .editor import GraphEditor, attribute, is_control, node_of
-from .saved_model import SavedModel
-from .spool import Spool, Value
 from .weights import Weights
 
 _RESOURCE, _REF = ("VarHandleOp",), ("VariableV2", "Variable")

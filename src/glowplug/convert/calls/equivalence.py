@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glowplug.bundle.warmup import Request
+from glowplug.convert.graph.editor import GraphEditor
+from glowplug.convert.graph.inline import inline_calls
+from glowplug.convert.source.saved_model import SavedModel
 from glowplug.core.errors import GlowplugError, OutputMismatchError, TensorFlowError
 from glowplug.loader.engine import Engine
 
-from .editor import GraphEditor
 from .encoded import string_makers
 from .hopeless import is_hopeless, reached_ops, refuse_hopeless, refuse_python_code
-from .inline import inline_calls
 from .samples import BATCHES, Style, has_open_batch, make_inputs, styles
-from .saved_model import SavedModel
 
 # Largest difference allowed, relative to the largest magnitude of the output.
 TOLERANCES = {

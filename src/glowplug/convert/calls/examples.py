@@ -10,7 +10,8 @@ import numpy as np
 from tensorflow.core.example import example_pb2
 from tensorflow.python.framework import tensor_util
 
-from .editor import attribute, is_control, node_of
+from glowplug.convert.graph.editor import attribute, is_control, node_of
+
 from .samples import Strings
 
 Nodes = Mapping[str, Any]

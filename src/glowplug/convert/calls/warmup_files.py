@@ -16,10 +16,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from numpy.typing import NDArray
 
 from glowplug.bundle.warmup import Request
+from glowplug.convert.source.saved_model import SourceSignature
 from glowplug.core.errors import NotAModelError, UsageError
 from glowplug.loader.arguments import bind
-
-from .saved_model import SourceSignature
 
 SERVING_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 _DEFAULT = "serving_default"

@@ -6,13 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from glowplug.convert.graph.editor import GraphEditor
+from glowplug.convert.source.op_packages import packages_with
 from glowplug.core.errors import TensorFlowError, UnanswerableModelError
 
-from .editor import GraphEditor
-from .op_packages import packages_with
-
 if TYPE_CHECKING:
-    from .saved_model import SavedModel
+    from glowplug.convert.source.saved_model import SavedModel
 
 _PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 # What no input cures. A file that is not found is not among it: an input may name one that is.

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from tensorflow.python.framework import tensor_util
 
+from glowplug.convert.graph.editor import GraphEditor, attribute
 from glowplug.core.dtypes import BY_CODE, numpy_dtype
 
-from .editor import GraphEditor, attribute
 from .examples import example_makers
 from .samples import Strings, words
 

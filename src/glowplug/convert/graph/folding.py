@@ -12,10 +12,10 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import op_def_registry
 
+from glowplug.convert.source.spool import Spool
 from glowplug.core.dtypes import BY_CODE
 
 from .editor import GraphEditor, is_control, node_of
-from .spool import Spool
 from .weights import Weights
 
 _GROWTH_BYTES = 1 << 16  # a result may be this much larger than what it was computed from

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from tensorflow.core.framework import graph_pb2, node_def_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
+from glowplug.convert.calls.hopeless import unregistered_op
+from glowplug.convert.graph.attributes import dtype_attr, shape_attr
+from glowplug.convert.graph.editor import canonical
 from glowplug.core.dtypes import BY_CODE
 from glowplug.core.errors import NotAModelError, TensorFlowError, UnsupportedModelError
 from glowplug.core.manifest import Port, TensorSpec
 from glowplug.loader.savedmodel import open_saved_model
 from glowplug.runtime.config import SessionConfig
 from glowplug.runtime.tensor import Tensor
-
-from .attributes import dtype_attr, shape_attr
-from .editor import canonical
-from .hopeless import unregistered_op
 
 _INITIALIZER = "__saved_model_init_op"
 _INTERNAL = frozenset({_INITIALIZER, "__saved_model_train_op"})
