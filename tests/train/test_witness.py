@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 import types
@@ -10,6 +11,7 @@ import pytest
 
 from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.walker import Walker
+from glowplug.train.verify import witness as witness_module
 from glowplug.train.verify.witness import Witness
 
 pytestmark = pytest.mark.tensorflow
@@ -49,11 +51,7 @@ def test_a_compiled_function_that_is_on_no_list_is_named():
     space = {}
     exec("def factor(clock): return clock()", space)
     factor = space["factor"]
-
-    def mine():
-        return factor(vars(time)["perf_counter"])
-
-    assert "perf_counter" in judged(lambda: factor(time.perf_counter), hashed=[mine, factor])
+    assert "perf_counter" in judged(functools.partial(factor, time.perf_counter), hashed=factor)
 
 
 def test_an_objection_counts_only_where_the_code_runs():
@@ -75,3 +73,15 @@ def test_a_profiler_at_work_means_no_witness():
         assert "another profiler" in judged(lambda: 1)
     finally:
         sys.setprofile(None)
+
+
+def test_what_setuptools_adds_to_every_import_may_run(tmp_path, monkeypatch):
+    site = tmp_path / "site-packages"
+    for place in ("site-packages/_distutils_hack/__init__.py", "elsewhere/_distutils_hack/__init__.py"):
+        (tmp_path / place).parent.mkdir(parents=True)
+        space = {}
+        exec(compile("def find_spec(): return None", str(tmp_path / place), "exec"), space)
+        (tmp_path / place).touch()
+        monkeypatch.setattr(witness_module.sysconfig, "get_path", lambda name: str(site))
+        said = judged(space["find_spec"], hashed=test_code_that_is_in_the_key_may_run)
+        assert ("find_spec" in said) == place.startswith("elsewhere")

@@ -108,8 +108,10 @@ _UNSETTLED = frozenset(
         "tensorflow.python.ops.weak_tensor_ops.operator",
     ]
 )
-# Never used by a step of Keras: another interface to the same functions, protocol buffers, older and other products.
+# Never used by a step of Keras: another interface to the same functions, protocol buffers, older and other products,
+# and the classes for scikit-learn, whose methods it wraps. No code of a user's may use them either: `admission`.
 _ELSEWHERE = (
+    "keras.src.wrappers.",
     "tensorflow._api.v2.compat.",
     "tensorflow.compiler.xla.",
     "tensorflow.core.example.",

@@ -13,6 +13,7 @@ Anything else refuses the entry by name. So whatever a program does that nobody 
 from __future__ import annotations
 
 import _lsprof
+import re
 import sys
 import sysconfig
 from collections import namedtuple
@@ -30,6 +31,9 @@ from glowplug.train.fingerprint.trusted import is_stock_file
 
 _CONVERTED = "__autograph_generated_file"  # in the names of files that AutoGraph writes
 _OF_DATACLASSES = "__create_fn__.<locals>.__"  # how the methods that `dataclasses` writes are called
+# Among installed packages: what setuptools asks, at every import, where a module lies. Modules that they find are judged
+# by their own code.
+_FINDERS = re.compile(r"_distutils_hack/__init__\.py|__editable___\w+_finder\.py")
 _CALLS_FOR_USERS = ("autograph/impl/api.py", ("_call_unconverted", "_fall_back_unconverted"))
 
 
@@ -117,9 +121,16 @@ def _refused(called: CodeType | str, code: CodeReader) -> str:
 
 def _is_stock(code: CodeType) -> bool:
     if not code.co_filename.startswith("<"):
-        return is_stock_file(code.co_filename)
+        return is_stock_file(code.co_filename) or _is_finder(code.co_filename)
     known = code.co_filename.startswith(("<frozen ", "<__array_function__")) or code in survey().generated
     return known or _makes_a_named_tuple(code)
+
+
+@lru_cache(maxsize=4096)
+def _is_finder(filename: str) -> bool:
+    folders = {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
+    path = Path(filename)
+    return any(folder in path.parents and _FINDERS.fullmatch(path.relative_to(folder).as_posix()) for folder in folders)
 
 
 def _makes_a_named_tuple(code: CodeType) -> bool:
