@@ -72,6 +72,7 @@ from glowplug import train as glowplug_train
 print(json.dumps({"loss": float(loss), "counts": glowplug_train.counts()}))
 """
 ENABLE = "from glowplug import train; train.enable()"
+SAME_SEED = {"PYTHONHASHSEED": "1"}
 
 # How the second run differs from the first: what it imports first, whether `run` starts it, and its variables.
 SECOND_RUNS: dict[str, tuple[str, bool, dict[str, str]]] = {
@@ -80,6 +81,7 @@ SECOND_RUNS: dict[str, tuple[str, bool, dict[str, str]]] = {
     "Keras imported first": (f"import keras\n{ENABLE}", False, {}),
     "other modules imported before": (f"import decimal, sqlite3, unittest.mock, numpy.testing\n{ENABLE}", False, {}),
     "other modules imported after": (f"{ENABLE}\nimport asyncio, decimal, sqlite3, unittest.mock", False, {}),
+    "flags of patterns combined": (f"import re; re.compile('a', re.I | re.S | re.A | re.X)\n{ENABLE}", False, SAME_SEED),
     "parts of TensorFlow imported by name": (f"import tensorflow.lite, tensorflow.compat.v1\n{ENABLE}", False, {}),
     "run in place of enable": ("", True, {}),
     "enable under run": (ENABLE, True, {}),

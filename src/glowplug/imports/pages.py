@@ -26,7 +26,7 @@ _TOP = "tensorflow"
 _PROTOCOL = frozenset(
     ("__all__", "__cached__", "__dir__", "__file__", "__getattr__", "__loader__", "__path__", "__spec__", "__wrapped__")
 )
-_OFFERED, _FETCH = "__glowplug_offered__", "__glowplug_fetch__"
+OFFERED, _FETCH = "__glowplug_offered__", "__glowplug_fetch__"
 
 
 class Token(NamedTuple):
@@ -165,7 +165,7 @@ class PendingPages:
         if package is not None and (self._fetching or _is_body_of_library(sys._getframe(2))):
             return package
         value = vars(owner)[child] = self.fetch(token)
-        vars(owner)[_OFFERED].pop(child, None)
+        vars(owner)[OFFERED].pop(child, None)
         return value
 
     def _offer(self, owner: ModuleType, child: str, token: Token) -> None:
@@ -173,9 +173,9 @@ class PendingPages:
         names = vars(owner)
         del names[child]
         self.count += 1
-        offered: dict[str, Token] | None = names.get(_OFFERED)
+        offered: dict[str, Token] | None = names.get(OFFERED)
         if offered is None:
-            offered = names[_OFFERED] = {}
+            offered = names[OFFERED] = {}
             _add_hooks(owner, offered, self._answer)
         offered[child] = token
 
@@ -183,7 +183,7 @@ class PendingPages:
 def _add_hooks(owner: ModuleType, offered: dict[str, Token], answer: Callable[[ModuleType, str, Token], Any]) -> None:
     names = vars(owner)
     before, listing = names.get("__getattr__"), names.get("__dir__")
-    ours = {_OFFERED} | ({"__getattr__", "__dir__"} - names.keys())
+    ours = {OFFERED} | ({"__getattr__", "__dir__"} - names.keys())
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - the interpreter's name for it
         token = offered.get(name)

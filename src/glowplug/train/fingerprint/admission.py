@@ -201,6 +201,7 @@ _ALLOWED: dict[str, bool] = {
             "training.checkpoint_utils",
             "training.py_checkpoint_reader",
             "training.saver",
+            "util.all_util",
             "util.tf_inspect",
             "util.tf_stack",
             "training.training_util",

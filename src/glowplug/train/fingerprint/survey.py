@@ -12,6 +12,7 @@ modules of the standard library that a step may use, and `builtins`:
 
 from __future__ import annotations
 
+import enum
 import functools
 import json
 import marshal
@@ -22,6 +23,8 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from glowplug.imports.pages import OFFERED
 
 from .collector import collector_paused
 from .trusted import HOST_METHODS, is_stock_file, is_stock_module, root_of
@@ -86,6 +89,7 @@ _NOT_LOOKED_AT = frozenset(
         "__firstlineno__",
         "__annotations_cache__",
         "__annotate_func__",
+        OFFERED,
     ]
 )
 # What TensorFlow and Keras change themselves: counters, caches, and what is left of a loop over a set.
@@ -104,6 +108,9 @@ _UNSETTLED = frozenset(
         "tensorflow.python.framework.device._cached_mergers",
         "tensorflow.python.framework.device_spec._STRING_TO_COMPONENTS_CACHE",
         "tensorflow.python.framework.op_def_registry._cache",
+        "tensorflow.python.saved_model.revived_types._REVIVED_TYPE_REGISTRY",  # for loading; imports add to it
+        "tensorflow.python.saved_model.revived_types._TYPE_IDENTIFIERS",
+        "tensorflow.python.util.all_util._HIDDEN_ATTRIBUTES",
         "tensorflow.python.ops.weak_tensor_ops.tensor_oper",
         "tensorflow.python.ops.weak_tensor_ops.operator",
     ]
@@ -219,6 +226,10 @@ class _Surveyor:
             text = self._text(value, place)
             if text:
                 texts.append(f"{name}={text}")
+        for name, token in space.get(OFFERED, {}).items():  # what is put off counts as if it were there
+            text = "" if token.name else _module_text(token.module, f"{module}.{name}")
+            if text:
+                texts.append(f"{name}={text}")
 
     def _look_into_class(self, kind: Any, module: str) -> None:
         """Add the members of a class to the digest of the module that it comes from."""
@@ -230,7 +241,11 @@ class _Surveyor:
             if name in _NOT_LOOKED_AT or name in HOST_METHODS or name.startswith("_api_export"):
                 continue
             place = f"{module}.{kind.__qualname__}.{name}"
-            text = "" if place in _UNSETTLED else self._text(value, place)
+            if name == "_value2member_map_" and issubclass(kind, enum.Flag):
+                self._containers.append(value)
+                text = self._text(_named_members(kind, value), place)
+            else:
+                text = "" if place in _UNSETTLED else self._text(value, place)
             if text:
                 texts.append(f"{kind.__qualname__}.{name}={text}")
 
@@ -244,8 +259,7 @@ class _Surveyor:
         if issubclass(kind, type):
             return self._class(value, place)
         if issubclass(kind, types.ModuleType):
-            named = types.ModuleType.__getattribute__(value, "__dict__").get("__name__")
-            return "" if f"{named}" == place else f"module {named}"
+            return _module_text(types.ModuleType.__getattribute__(value, "__dict__").get("__name__"), place)
         if kind in (staticmethod, classmethod):
             return self._text(value.__func__, place)
         if kind is property:
@@ -323,6 +337,20 @@ class _Surveyor:
         if type(value) is types.FunctionType and is_stock_module(value.__module__):
             return self._functions.get(id(value)) or self._function(value, place)
         return _plain(value)
+
+
+def _named_members(kind: Any, members: dict[Any, Any]) -> dict[Any, Any]:
+    """Return the members of a flag without the combinations that were used so far, which it makes by itself."""
+    named = set(map(id, kind._member_map_.values()))
+    return {
+        key: each
+        for key, each in members.items()
+        if id(each) in named or type(each) is not kind or vars(each).get("_value_") != key
+    }
+
+
+def _module_text(name: Any, place: str) -> str:
+    return "" if f"{name}" == place else f"module {name}"
 
 
 def _plain(value: Any) -> str:

@@ -31,8 +31,8 @@ from glowplug.train.fingerprint.trusted import is_stock_file
 
 _CONVERTED = "__autograph_generated_file"  # in the names of files that AutoGraph writes
 _OF_DATACLASSES = "__create_fn__.<locals>.__"  # how the methods that `dataclasses` writes are called
-# Among installed packages: what setuptools asks, at every import, where a module lies. Modules that they find are judged
-# by their own code.
+# Among installed packages: what setuptools asks, at every import, where a module lies. The modules that are found are
+# judged by their own code.
 _FINDERS = re.compile(r"_distutils_hack/__init__\.py|__editable___\w+_finder\.py")
 _CALLS_FOR_USERS = ("autograph/impl/api.py", ("_call_unconverted", "_fall_back_unconverted"))
 
