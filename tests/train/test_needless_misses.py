@@ -81,7 +81,11 @@ SECOND_RUNS: dict[str, tuple[str, bool, dict[str, str]]] = {
     "Keras imported first": (f"import keras\n{ENABLE}", False, {}),
     "other modules imported before": (f"import decimal, sqlite3, unittest.mock, numpy.testing\n{ENABLE}", False, {}),
     "other modules imported after": (f"{ENABLE}\nimport asyncio, decimal, sqlite3, unittest.mock", False, {}),
-    "flags of patterns combined": (f"import re; re.compile('a', re.I | re.S | re.A | re.X)\n{ENABLE}", False, SAME_SEED),
+    "flags of patterns combined": (
+        f"import re; re.compile('a', re.I | re.S | re.A | re.X)\n{ENABLE}",
+        False,
+        SAME_SEED,
+    ),
     "parts of TensorFlow imported by name": (f"import tensorflow.lite, tensorflow.compat.v1\n{ENABLE}", False, {}),
     "run in place of enable": ("", True, {}),
     "enable under run": (ENABLE, True, {}),
