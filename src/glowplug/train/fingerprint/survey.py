@@ -134,6 +134,8 @@ _ELSEWHERE = (
     "numpy.f2py.",
     "numpy.testing.",
 )
+# Names for what stands elsewhere, some of which may not be loaded yet: each counts by itself.
+_FACADES = frozenset({"tensorflow", "tensorflow.experimental", "tensorflow.python.ops.standard_ops"})
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 _LARGE = 256
 _STAND_INS = frozenset({types.SimpleNamespace})  # of the standard library, and never TensorFlow's or Keras' own
@@ -217,6 +219,7 @@ class _Surveyor:
     def _look_into(self, module: str, space: Mapping[str, Any]) -> None:
         self._spaces.append(space)
         texts = self._digests.setdefault(module, [])
+        facade = module in _FACADES or module.startswith("tensorflow._api.")
         for name, value in list(space.items()):
             if name in _NOT_LOOKED_AT or name in HOST_METHODS:
                 continue
@@ -224,12 +227,14 @@ class _Surveyor:
             if place in _UNSETTLED:
                 continue
             text = self._text(value, place)
-            if text:
+            if text and (facade or issubclass(type(value), types.ModuleType)):
+                self._digests[f"{place} ="] = [text]  # apart: it may be loaded in one process and not in another
+            elif text:
                 texts.append(f"{name}={text}")
         for name, token in space.get(OFFERED, {}).items():  # what is put off counts as if it were there
             text = "" if token.name else _module_text(token.module, f"{module}.{name}")
             if text:
-                texts.append(f"{name}={text}")
+                self._digests[f"{module}.{name} ="] = [text]
 
     def _look_into_class(self, kind: Any, module: str) -> None:
         """Add the members of a class to the digest of the module that it comes from."""
