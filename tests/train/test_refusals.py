@@ -108,7 +108,7 @@ def _uses_a_captured_variable_of_its_own() -> Any:
 REFUSED = {
     "clock": (_reads_the_clock, "uses time"),
     "random": (_draws_random_numbers, "np.random"),
-    "file": (_reads_a_file, "uses open()"),
+    "file": (_reads_a_file, "reads __file__"),
     "py_function": (_calls_python, "uses tf.py_function"),
     "table": (_holds_a_table, "a table that can change"),
     "generator": (_holds_a_generator, "numbers is a builtins.generator"),

@@ -15,6 +15,11 @@ class Holder:
     """An object whose text holds its address: the one thing about it that no key has."""
 
 
+@pytest.fixture(autouse=True)
+def as_usual(monkeypatch):
+    monkeypatch.setenv("GLOWPLUG_TRACE_VERIFY", "probation")
+
+
 def model_with(holder):
     from keras import layers
 

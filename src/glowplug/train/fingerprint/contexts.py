@@ -16,8 +16,10 @@ _NOT_IN_KEYS = frozenset(
 def visit_contexts(walker: Walker) -> None:
     """Add to the key whatever Keras keeps for this thread, by value, and the names that are in force."""
     from keras.src.backend.common import global_state
+    from keras.src.dtype_policies.dtype_policy import dtype_policy
     from tensorflow.python.eager import context
 
+    dtype_policy()  # made when it is first asked for, which a trace may be the first to do
     previous = walker.stream.enter("settings of this thread")
     state = vars(global_state.GLOBAL_STATE_TRACKER)
     for name in sorted(state.keys() - _NOT_IN_KEYS):
