@@ -736,3 +736,17 @@ def a_stock_convolution() -> Any:
     model.compile("adam", "mse", metrics=["mae"])
     x = np.random.default_rng(1).random((8, 8, 8, 1), "float32")
     return model.fit(x, x[:, 0, 0], verbose=0, shuffle=False).history["loss"]
+
+
+@different
+def a_flag_of_tensorflow_itself(v: int) -> Any:
+    from tensorflow.core.config import flags
+
+    flag = flags.config().tf_shape_default_int64
+    flag.reset(bool(v))
+    try:
+        return with_layer(
+            lambda: layer_of(lambda self, x: x + tf.cast(tf.shape(x)[0] * 1_000_000_000 // 1_000_000_000, x.dtype))
+        )
+    finally:
+        flag.reset(False)

@@ -45,6 +45,19 @@ def test_a_variable_that_cannot_change_a_graph(name, tmp_path, monkeypatch):
         assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
 
 
+def test_a_model_that_was_saved_before(tmp_path):
+    """Saving makes Keras remember which attributes it passes over."""
+    from glowplug import train
+    from tests.train import models
+
+    x, y = models.data()
+    with train.enabled(tmp_path / "cache"):
+        models.small().train_on_batch(x, y)
+        models.small().save(tmp_path / "model.keras")
+        models.small().train_on_batch(x, y)
+        assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
+
+
 PROGRAM = """
 import json
 IMPORTS

@@ -100,3 +100,32 @@ def test_a_wrong_restore_stops_the_run_at_its_next_step_and_says_where(tmp_path,
         assert train.counts()["different"] == 1
     assert not list((tmp_path / "cache").glob("*.trace"))
     assert not list((tmp_path / "cache").glob("*.restores"))
+
+
+def predictions(model, x):
+    return [model.predict_on_batch(x[:count]).tolist() for count in (4, 3, 3, 4)]
+
+
+def fits(model, x):
+    import tensorflow as tf
+
+    def fit(count, steps):
+        data = tf.data.Dataset.from_tensor_slices((x, [0] * len(x))).repeat().batch(count, drop_remainder=True)
+        return model.fit(data, steps_per_epoch=steps, verbose=0).history["loss"]
+
+    return [fit(4, 1), fit(3, 2), fit(4, 1)]
+
+
+@pytest.mark.parametrize("use", [predictions, fits])
+def test_a_trace_that_can_no_longer_be_made_is_not_taken_for_a_wrong_one(use, tmp_path, monkeypatch):
+    """The more general of two traces is looked at first: TensorFlow would use it for the other as well."""
+    from glowplug import train
+    from tests.train import models
+
+    x, _ = models.data()
+    with train.enabled(tmp_path / "cache"):
+        monkeypatch.setenv("GLOWPLUG_TRACE_VERIFY", "off")
+        first = use(models.small(), x)
+        monkeypatch.setenv("GLOWPLUG_TRACE_VERIFY", "always")
+        assert use(models.small(), x) == first
+        assert train.counts() == {"traced": 2, "stored": 2, "restored": 2, "verified": 1}

@@ -9,6 +9,7 @@ from .build import build_for
 from .fingerprint.walker import Walker
 from .trace import signature
 from .trace.cached import CachedFunction
+from .trace.dispatch import is_served_otherwise
 from .trace.signature import Arguments
 
 # What a step reaches only if its code is the user's own.
@@ -57,6 +58,11 @@ class ModelStep:
         if self._inner is not None and inner is not None and inner.kind != self._exact_inner(arguments).kind:
             args, kwargs = signature.examples(inner)
             self._inner.get_concrete_function(*args, **kwargs)
+
+    def is_served_otherwise(self, arguments: Arguments) -> bool:
+        """Whether the inner function has a more general trace by now."""
+        inner = self._inner_arguments(arguments)
+        return self._inner is not None and inner is not None and is_served_otherwise(self._inner, inner.kind)
 
     def served(self, arguments: Arguments) -> None:
         """The inner function has a trace as well."""

@@ -104,6 +104,10 @@ class _FunctionSubject:
     def before_trace(self, arguments: Arguments) -> None:
         """Nothing else is traced along with it that is not its own."""
 
+    def is_served_otherwise(self, arguments: Arguments) -> bool:
+        """Nothing else is traced along with it that is not its own."""
+        return False
+
     def served(self, arguments: Arguments) -> None:
         """Nothing else was traced along with it that is not its own."""
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 _NOT_IN_KEYS = frozenset(
     {"object_name_uids", "tracking_on", "nnx_enabled", "safe_mode_saving", "global_seed_generator"}
 )
+_OF_SAVING = "saving_attr_skipset_"  # which attributes saving passes over, by class, once something was saved
 
 
 def visit_contexts(walker: Walker) -> None:
@@ -23,7 +24,7 @@ def visit_contexts(walker: Walker) -> None:
     previous = walker.stream.enter("settings of this thread")
     state = vars(global_state.GLOBAL_STATE_TRACKER)
     for name in sorted(state.keys() - _NOT_IN_KEYS):
-        if state[name]:
+        if state[name] and not name.startswith(_OF_SAVING):
             walker.stream.emit("state", name.encode())
             walker.visit(state[name], f"keras {name}")
     walker.stream.leaf("tensorflow name scope", "scope", context.context().scope_name or "")

@@ -157,7 +157,16 @@ def _tensorflow_settings() -> dict[str, str]:
             ops._numpy_style_slicing,
             np_dtypes.is_prefer_float32(),
         ),
+        "flags": _tensorflow_flags(),
         "device": current.device_name or "",
         "devices": ", ".join(sorted(device.name for device in tf.config.list_logical_devices())),
     }
     return {f"tensorflow {name}": str(value) for name, value in found.items()}
+
+
+def _tensorflow_flags() -> str:
+    """Return the names of TensorFlow's own flags that are set."""
+    from tensorflow.python import flags_pybind
+
+    flags = flags_pybind.Flags()  # all of them are one in compiled code
+    return " ".join(name for name in sorted(dir(flags)) if not name.startswith("_") and getattr(flags, name).value())

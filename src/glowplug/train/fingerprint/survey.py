@@ -115,6 +115,7 @@ _UNSETTLED = frozenset(
         "tensorflow.python.ops.weak_tensor_ops.operator",
     ]
 )
+_FLAGS = "tensorflow.core.config.flags.FLAGS"  # made when first asked for; what they say is among a key's settings
 # Never used by a step of Keras: another interface to the same functions, protocol buffers, older and other products,
 # and the classes for scikit-learn, whose methods it wraps. No code of a user's may use them either: `admission`.
 _ELSEWHERE = (
@@ -224,7 +225,8 @@ class _Surveyor:
             if name in _NOT_LOOKED_AT or name in HOST_METHODS:
                 continue
             place = f"{module}.{name}"
-            if place in _UNSETTLED:
+            kind: Any = type(value)
+            if place in _UNSETTLED or (place == _FLAGS and (value is None or _is_compiled(kind))):
                 continue
             text = self._text(value, place)
             if text and (facade or issubclass(type(value), types.ModuleType)):

@@ -26,7 +26,7 @@ from glowplug.train.verify.second_opinion import SecondOpinion
 from glowplug.train.verify.witness import Witness
 
 from . import collect, portable, signature, structure
-from .dispatch import TracedTypes
+from .dispatch import TracedTypes, is_served_otherwise
 from .entry import Entry
 from .key import Key, changes
 from .restore import DoesNotFitError, RestoredFunction, add_functions, capture_plan
@@ -51,6 +51,9 @@ class Subject(Protocol):
 
     def before_trace(self, arguments: Arguments) -> None:
         """A trace with the types of these arguments is about to be made."""
+
+    def is_served_otherwise(self, arguments: Arguments) -> bool:
+        """Whether a part of it has a more general trace by now, which a new trace would use."""
 
     def served(self, arguments: Arguments) -> None:
         """A trace with the types of these arguments was made or restored."""
@@ -165,6 +168,8 @@ class CachedFunction:
         def trace() -> Any:
             if not self._caching.active:
                 raise NoKeyError("caching was switched off")
+            if is_served_otherwise(self._function, arguments.kind) or self._subject.is_served_otherwise(arguments):
+                raise NoKeyError("TensorFlow has a more general trace by now")
             self._subject.before_trace(arguments)
             return self._function.get_concrete_function(*args, **kwargs)
 

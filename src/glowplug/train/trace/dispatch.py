@@ -29,3 +29,18 @@ class TracedTypes:
     def add(self, target: Any) -> None:
         """A trace with these types is there."""
         self._table.add_target(target)
+
+
+def is_served_otherwise(function: Any, kind: Any) -> bool:
+    """Whether TensorFlow has a trace that it would use for arguments of type `kind`, and none with just these types."""
+    if function.input_signature is not None:
+        return False
+    wanted = [parameter.type_constraint for parameter in kind.parameters.values()]
+    traced = [
+        [parameter.type_constraint for parameter in concrete.function_type.parameters.values()]
+        for concrete in function._list_all_concrete_functions()
+    ]
+    return wanted not in traced and any(
+        len(types) == len(wanted) and all(one.is_subtype_of(other) for one, other in zip(wanted, types, strict=True))
+        for types in traced
+    )

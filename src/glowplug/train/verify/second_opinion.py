@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from glowplug.train.trace.entry import Entry
 
 _SHARE = 10  # a trace may take one part of so many of the time of all steps
-_waiting: weakref.WeakSet[SecondOpinion] = weakref.WeakSet()
+# In the order of their restores: a trace of fewer shapes cannot be made once there is one of more.
+_waiting: weakref.WeakKeyDictionary[SecondOpinion, None] = weakref.WeakKeyDictionary()
 
 
 class SecondOpinion:
@@ -58,7 +59,7 @@ class SecondOpinion:
         self._wait_ns = 0 if mode() == "always" else _SHARE * int(entry.plan.get("trace_ns", 0))
         self.done = False
         if not probation.verified:
-            _waiting.add(self)
+            _waiting[self] = None
             atexit.register(_at_exit)
 
     def around(self, step: Callable[[], Any]) -> Any:
@@ -74,7 +75,7 @@ class SecondOpinion:
     def give(self) -> None:
         """Trace and compare now."""
         self.done = True
-        _waiting.discard(self)
+        _waiting.pop(self, None)
         try:
             found = self._difference()
         except Exception as error:  # a check must not fail a run: what cannot be traced now is left to the next one
@@ -128,7 +129,7 @@ def _at_exit() -> None:
     import sys
 
     for opinion in list(_waiting):
-        _waiting.discard(opinion)
+        _waiting.pop(opinion, None)
         if mode() == "off":
             continue
         try:
