@@ -35,9 +35,10 @@ def _build(model: Any, role: str, data: Any) -> None:
     if role == "predict" and not unbuilt:
         return
     x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(_symbolic(data))
-    prediction = _prediction(model, x, unbuilt=unbuilt)
+    prediction = _prediction(model, x, unbuilt=unbuilt, training=role == "train")
     if role == "predict":
         return
+    _check_structure(model, role, y, prediction)
     _build_metrics_and_loss(model, role, (x, y, prediction), sample_weight)
     if role == "train" and model.optimizer is not None and not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
@@ -65,32 +66,50 @@ def _build_metrics_and_loss(model: Any, role: str, arguments: tuple[Any, Any, An
     if metrics is not None and not metrics.built:
         backend.compute_output_spec(model.compute_metrics, *arguments, sample_weight=sample_weight)
     if loss is not None and not loss.built and _uses_compiled_loss(model, role):
-        backend.compute_output_spec(model._compute_loss, *arguments, sample_weight=sample_weight, training=False)
+        training = role == "train"
+        backend.compute_output_spec(model._compute_loss, *arguments, sample_weight=sample_weight, training=training)
 
 
 def _uses_compiled_loss(model: Any, role: str) -> bool:
     """A step of the user's own may not use the compiled loss: built without need it would add metrics to the
     logs.
     """
-    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
-
-    name = f"{role}_step"
-    step = getattr(type(model), name)
-    if step is getattr(TensorFlowTrainer, name):
+    if _has_stock_step(model, role):
         return True
-    code = getattr(step, "__code__", None)
+    code = getattr(getattr(type(model), f"{role}_step"), "__code__", None)
     return code is not None and bool({"compute_loss", "_compute_loss", "compiled_loss"} & set(code.co_names))
 
 
-def _prediction(model: Any, x: Any, *, unbuilt: bool) -> Any:
-    """Return the specification of the model's output; a functional model knows it without being traced."""
+def _has_stock_step(model: Any, role: str) -> bool:
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+
+    name = f"{role}_step"
+    return getattr(type(model), name) is getattr(TensorFlowTrainer, name)
+
+
+def _check_structure(model: Any, role: str, y: Any, prediction: Any) -> None:
+    """Loss and metrics are made for the structure of what they are first given, and take it apart in that way ever
+    after. A step of the user's own may give them a part of what the model returns.
+    """
+    from keras.src import tree
+
+    if (tree.is_nested(prediction) or tree.is_nested(y)) and not _has_stock_step(model, role):
+        raise NoKeyError("its step is the user's own, and what it hands to the loss is not known before its first step")
+
+
+def _prediction(model: Any, x: Any, *, unbuilt: bool, training: bool) -> Any:
+    """Return the specification of the model's output; a functional model knows it without being traced.
+
+    A list of one output is that output once the model is called. Loss and metrics are made for what they see first.
+    """
     from keras.src import backend, tree
     from keras.src.models import Functional, Sequential
+    from keras.src.models.functional import unpack_singleton
 
     functional: Any = getattr(model, "_functional", None) if isinstance(model, Sequential) else model
     known = isinstance(functional, Functional) and type(model).call in (Functional.call, Sequential.call)
     if unbuilt or not known:
-        return backend.compute_output_spec(model, x, training=False)
+        return backend.compute_output_spec(model, x, training=training)
     batch = next(iter(tree.flatten(x))).shape[0]
 
     def with_batch(tensor: Any) -> Any:
@@ -99,7 +118,7 @@ def _prediction(model: Any, x: Any, *, unbuilt: bool) -> Any:
             shape = (batch, *shape[1:])
         return backend.KerasTensor(shape, tensor.dtype, sparse=tensor.sparse, name="prediction")
 
-    return tree.map_structure(with_batch, functional._outputs_struct)
+    return unpack_singleton(tree.map_structure(with_batch, functional._outputs_struct))
 
 
 def _symbolic(data: Any) -> Any:

@@ -1,0 +1,93 @@
+"""Loss and metrics are made for the structure of what a step first hands to them: ahead of it, that must be the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+
+def _list_of_one() -> Any:
+    import keras
+    from keras import layers
+
+    inputs = keras.Input((6,))
+    return keras.Model([inputs], [layers.Dense(3)(inputs)])
+
+
+def _list_of_one_in_a_list() -> Any:
+    import keras
+    from keras import layers
+
+    inputs = keras.Input((6,))
+    return keras.Model(inputs, [[layers.Dense(3)(inputs)]])
+
+
+def _part_of_the_output() -> Any:
+    import keras
+    import tensorflow as tf
+    from keras import layers
+
+    class Mine(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = layers.Dense(3)
+
+        def call(self, x: Any) -> Any:
+            return [self.dense(x)]
+
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            with tf.GradientTape() as tape:
+                prediction = self(x, training=True)[0]
+                loss = self.compute_loss(y=y, y_pred=prediction)
+            weights = self.trainable_variables
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            return {"loss": loss, **self.compute_metrics(x, y, prediction)}
+
+    return Mine()
+
+
+def _otherwise_in_training() -> Any:
+    import keras
+    from keras import layers
+
+    class Mine(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = layers.Dense(3)
+
+        def call(self, x: Any, training: bool = False) -> Any:
+            return self.dense(x) if training else [self.dense(x)]
+
+    return Mine()
+
+
+@pytest.mark.parametrize("make", [_list_of_one, _list_of_one_in_a_list, _part_of_the_output, _otherwise_in_training])
+def test_losses_and_metrics_are_those_of_stock(make: Any, tmp_path: Any) -> None:
+    import keras
+
+    from glowplug import train
+    from tests.train import models
+
+    def results() -> Any:
+        keras.utils.set_random_seed(5)
+        model = make()
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+        x, y = models.data()
+        return model.fit(x, y, epochs=2, batch_size=10, verbose=0, shuffle=False).history
+
+    try:
+        stock = results()
+    except ValueError as error:  # what stock refuses is refused in the same words
+        stock = str(error)
+    with train.enabled(tmp_path / "cache"):
+        for _ in range(2):
+            if isinstance(stock, str):
+                with pytest.raises(ValueError) as caught:
+                    results()
+                assert str(caught.value) == stock
+            else:
+                assert results() == stock
