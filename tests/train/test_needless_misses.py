@@ -58,6 +58,21 @@ def test_a_model_that_was_saved_before(tmp_path):
         assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
 
 
+def test_a_model_that_was_loaded(tmp_path):
+    """Its variables know in which thread they were loaded, and no key does."""
+    import keras
+
+    from glowplug import train
+    from glowplug.train.fingerprint.variables import variable_attributes
+    from tests.train import models
+
+    models.small().save(tmp_path / "model.keras")
+    with train.enabled(tmp_path / "cache"):
+        variable = keras.models.load_model(tmp_path / "model.keras").variables[0]
+    assert hasattr(variable._value, "_glowplug_read_early")
+    assert not [name for name, _ in variable_attributes(variable) if "glowplug" in name]
+
+
 PROGRAM = """
 import json
 IMPORTS

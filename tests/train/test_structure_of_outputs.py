@@ -1,4 +1,4 @@
-"""Loss and metrics are made for the structure of what a step first hands to them: ahead of it, that must be the same."""
+"""Loss and metrics are made for the structure of what they are given first: ahead of a step, that must be the same."""
 
 from __future__ import annotations
 

@@ -80,7 +80,8 @@ _OPTIMIZER = {
 
 # Custom code that reads one of these sees something that a key leaves out. Names are handled apart.
 PRIVATE = frozenset(
-    ((_OPERATION | _LAYER | _MODEL | _OPTIMIZER) - {"name", "build", "quantize", "_path", "_lock"}) | {"history"}
+    ((_OPERATION | _LAYER | _MODEL | _OPTIMIZER) - {"name", "build", "quantize", "_path", "_lock"})
+    | {"history", "_glowplug_read_early", "_glowplug_unset"}
 )
 
 _METRIC = {"_tracker"}

@@ -90,6 +90,8 @@ _OWN_OF_TENSORFLOW = frozenset(
         "_variable_read",
         "_lifted_initializer_graph",
         "_parent_op",
+        "_glowplug_read_early",  # of variables that were loaded without being initialised first
+        "_glowplug_unset",
     ]
 )
 
