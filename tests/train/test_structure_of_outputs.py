@@ -50,6 +50,33 @@ def _part_of_the_output() -> Any:
     return Mine()
 
 
+def _something_else() -> Any:
+    """Accuracy of a vector of three is another metric than that of a vector of one, which the model returns."""
+    import keras
+    import tensorflow as tf
+    from keras import layers
+
+    class Mine(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = layers.Dense(3)
+
+        def call(self, x: Any) -> Any:
+            return tf.reduce_sum(self.dense(x), axis=-1, keepdims=True)
+
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            self(x, training=True)
+            with tf.GradientTape() as tape:
+                prediction = self.dense(x)
+                loss = self.compute_loss(y=y, y_pred=prediction)
+            weights = self.trainable_variables
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            return {"loss": loss, **self.compute_metrics(x, y, prediction)}
+
+    return Mine()
+
+
 def _otherwise_in_training() -> Any:
     import keras
     from keras import layers
@@ -65,7 +92,10 @@ def _otherwise_in_training() -> Any:
     return Mine()
 
 
-@pytest.mark.parametrize("make", [_list_of_one, _list_of_one_in_a_list, _part_of_the_output, _otherwise_in_training])
+MODELS = [_list_of_one, _list_of_one_in_a_list, _part_of_the_output, _something_else, _otherwise_in_training]
+
+
+@pytest.mark.parametrize("make", MODELS)
 def test_losses_and_metrics_are_those_of_stock(make: Any, tmp_path: Any) -> None:
     import keras
 

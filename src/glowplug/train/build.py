@@ -11,6 +11,8 @@ from typing import Any
 
 from .fingerprint.errors import NoKeyError
 
+_CHOSEN_BY_SHAPE = frozenset({"accuracy", "acc", "crossentropy", "ce"})
+
 
 def build_for(model: Any, role: str, data: Any) -> None:
     """Build the model and, for `train` and `test`, loss, metrics and optimizer; raise `NoKeyError` if it
@@ -38,7 +40,6 @@ def _build(model: Any, role: str, data: Any) -> None:
     prediction = _prediction(model, x, unbuilt=unbuilt, training=role == "train")
     if role == "predict":
         return
-    _check_structure(model, role, y, prediction)
     _build_metrics_and_loss(model, role, (x, y, prediction), sample_weight)
     if role == "train" and model.optimizer is not None and not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
@@ -63,6 +64,8 @@ def _build_metrics_and_loss(model: Any, role: str, arguments: tuple[Any, Any, An
     from keras.src import backend
 
     metrics, loss = model._compile_metrics, model._compile_loss
+    if any(part is not None and not part.built for part in (metrics, loss)):
+        _check_what_is_handed_over(model, role, *arguments[1:])
     if metrics is not None and not metrics.built:
         backend.compute_output_spec(model.compute_metrics, *arguments, sample_weight=sample_weight)
     if loss is not None and not loss.built and _uses_compiled_loss(model, role):
@@ -87,14 +90,22 @@ def _has_stock_step(model: Any, role: str) -> bool:
     return getattr(type(model), name) is getattr(TensorFlowTrainer, name)
 
 
-def _check_structure(model: Any, role: str, y: Any, prediction: Any) -> None:
-    """Loss and metrics are made for the structure of what they are first given, and take it apart in that way ever
-    after. A step of the user's own may give them a part of what the model returns.
+def _check_what_is_handed_over(model: Any, role: str, y: Any, prediction: Any) -> None:
+    """Loss and metrics are made for the structure of what they are first given, and a few by its shape. A step of the
+    user's own may give them a part of what the model returns, or something else.
     """
     from keras.src import tree
 
-    if (tree.is_nested(prediction) or tree.is_nested(y)) and not _has_stock_step(model, role):
-        raise NoKeyError("its step is the user's own, and what it hands to the loss is not known before its first step")
+    if _has_stock_step(model, role):
+        return
+    metrics, loss = model._compile_metrics, model._compile_loss
+    asked = [metrics._user_metrics, metrics._user_weighted_metrics] if metrics is not None else []
+    asked += [loss._user_loss] if loss is not None else []
+    by_shape = {str(each).lower() for each in tree.flatten(asked)} & _CHOSEN_BY_SHAPE
+    if by_shape or tree.is_nested(prediction) or tree.is_nested(y):
+        raise NoKeyError(
+            "its step is the user's own, and what it hands to loss and metrics is not known before it runs"
+        )
 
 
 def _prediction(model: Any, x: Any, *, unbuilt: bool, training: bool) -> Any:
