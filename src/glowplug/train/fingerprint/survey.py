@@ -95,6 +95,9 @@ _NOT_LOOKED_AT = frozenset(
 # What TensorFlow and Keras change themselves: counters, caches, and what is left of a loop over a set.
 _UNSETTLED = frozenset(
     [
+        "keras.src.trainers.data_adapters.py_dataset_adapter._SEQUENCE_COUNTER",  # of what hands over data
+        "keras.src.trainers.data_adapters.py_dataset_adapter._SHARED_SEQUENCES",
+        "keras.src.trainers.data_adapters.py_dataset_adapter._WORKER_ID_QUEUE",
         "numpy.iinfo._min_vals",
         "numpy.iinfo._max_vals",
         "numpy._core.numerictypes.allTypes",
