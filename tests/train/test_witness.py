@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import functools
 import sys
 import time
@@ -85,3 +87,21 @@ def test_what_setuptools_adds_to_every_import_may_run(tmp_path, monkeypatch):
         monkeypatch.setattr(witness_module.sysconfig, "get_path", lambda name: str(site))
         said = judged(space["find_spec"], hashed=test_code_that_is_in_the_key_may_run)
         assert ("find_spec" in said) == place.startswith("elsewhere")
+
+
+@pytest.mark.parametrize("fields", ["one", "one two"])
+def test_a_named_tuple_may_be_made(fields):
+    assert judged(lambda: collections.namedtuple("Made", fields)) == ""
+
+
+def test_a_data_class_may_be_made():
+    class Made:
+        one: int = 1
+        two: float = 2.0
+
+    assert judged(lambda: dataclasses.dataclass(frozen=True)(Made)) == ""
+
+
+def test_a_text_that_does_more_than_define_may_not_be_evaluated():
+    code = compile("[each for each in (1, 2)]", "<string>", "eval")
+    assert "no key holds it" in judged(functools.partial(eval, code, {}), hashed=test_code_that_is_in_the_key_may_run)

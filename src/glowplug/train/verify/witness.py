@@ -13,6 +13,7 @@ Anything else refuses the entry by name. So whatever a program does that nobody 
 from __future__ import annotations
 
 import _lsprof
+import dis
 import re
 import sys
 import sysconfig
@@ -34,6 +35,29 @@ _OF_DATACLASSES = "__create_fn__.<locals>.__"  # how the methods that `dataclass
 # Among installed packages: what setuptools asks, at every import, where a module lies. The modules that are found are
 # judged by their own code.
 _FINDERS = re.compile(r"_distutils_hack/__init__\.py|__editable___\w+_finder\.py")
+_DEFINING = frozenset(
+    [
+        "BUILD_CONST_KEY_MAP",
+        "BUILD_MAP",
+        "BUILD_TUPLE",
+        "CACHE",
+        "COPY_FREE_VARS",
+        "EXTENDED_ARG",
+        "LOAD_CLOSURE",
+        "LOAD_CONST",
+        "LOAD_DEREF",
+        "LOAD_FAST",
+        "MAKE_CELL",
+        "MAKE_FUNCTION",
+        "NOP",
+        "RESUME",
+        "RETURN_CONST",
+        "RETURN_VALUE",
+        "SET_FUNCTION_ATTRIBUTE",
+        "STORE_FAST",
+        "STORE_NAME",
+    ]
+)
 _CALLS_FOR_USERS = ("autograph/impl/api.py", ("_call_unconverted", "_fall_back_unconverted"))
 
 
@@ -123,7 +147,7 @@ def _is_stock(code: CodeType) -> bool:
     if not code.co_filename.startswith("<"):
         return is_stock_file(code.co_filename) or _is_finder(code.co_filename)
     known = code.co_filename.startswith(("<frozen ", "<__array_function__")) or code in survey().generated
-    return known or _makes_a_named_tuple(code)
+    return known or _makes_a_named_tuple(code) or _only_defines(code)
 
 
 @lru_cache(maxsize=4096)
@@ -139,6 +163,14 @@ def _makes_a_named_tuple(code: CodeType) -> bool:
         return False
     made: Any = namedtuple("made", fields, rename=True)  # type: ignore[misc]
     return bool(made.__new__.__code__ == code)
+
+
+@lru_cache(maxsize=4096)
+def _only_defines(code: CodeType) -> bool:
+    """Whether code makes functions of what it is given, as `namedtuple` and `dataclass` do, and neither calls nor reads
+    anything. What it makes is judged when it runs.
+    """
+    return all(each.opname in _DEFINING for each in dis.get_instructions(code))
 
 
 def _name(code: CodeType) -> str:
