@@ -148,7 +148,7 @@ def test_what_a_killed_writer_left_is_swept_by_the_next(place: Path) -> None:
 def test_reading_imports_nothing_heavy() -> None:
     import subprocess
 
-    code = "import sys; from glowplug.core import cache_files as c; c.open_mapped('p', 'n'); print(*sys.modules)"
+    code = "import sys; from glowplug.core.disk import cache_files as c; c.open_mapped('p', 'n'); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],
         capture_output=True,

@@ -49,8 +49,8 @@ class Caching:
     def _is_of_this_stock(self, walker: Walker, entry: Entry) -> bool:
         """Whether the stock modules that are loaded are as they were when a trace was made."""
         changed = walker.survey.differing(entry.blobs["stock"])
-        if changed:
-            self.notes.warn(f"a stored trace is made anew, because {', '.join(changed[:_SHOWN_CHANGES])} has changed")
+        if changed:  # told, not warned: the first start that `run` has learned for imports TensorFlow in another way
+            self.notes.tell(f"a stored trace is made anew, because {', '.join(changed[:_SHOWN_CHANGES])} has changed")
         return not changed
 
     def keep(
