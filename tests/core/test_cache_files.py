@@ -154,6 +154,6 @@ def test_reading_imports_nothing_heavy() -> None:
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(Path(cache_files.__file__).parents[2]), "HOME": "/nowhere"},
+        env={"PYTHONPATH": str(Path(cache_files.__file__).parents[3]), "HOME": "/nowhere"},
     )
     assert not {"pathlib", "tempfile", "shutil", "random"} & set(done.stdout.split())
