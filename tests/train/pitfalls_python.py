@@ -833,7 +833,7 @@ def a_file_opened_before(v: int) -> Any:
     place = FOLDER[0] / "factor.txt"
     place.write_text(str(2.0 + v))
     stream = place.open()
-    return attribute(stream, lambda value: float(value.read()))
+    return attribute(stream, lambda value: value.seek(0) or float(value.read()))
 
 
 @different

@@ -271,9 +271,8 @@ def a_subclassed_dtype_policy(v: int) -> Any:
 def the_behaviour_of_numpy(v: int) -> Any:
     if v:
         tf.experimental.numpy.experimental_enable_numpy_behavior()
-    return with_layer(
-        lambda: layer_of(lambda self, x: x * tf.cast(tf.constant(7) / 2, "float32") + tf.constant(1.5)[...])
-    )
+    layer = layer_of(lambda self, x: x * tf.cast(tf.constant(7) / 2, "float32") + tf.constant(1.5)[...])
+    return [v, with_layer(lambda: layer)]
 
 
 @different
@@ -498,8 +497,8 @@ def names_that_code_reads(v: int) -> Any:
 
 @different
 def compiled_by_xla_or_not(v: int) -> Any:
-    model = keras.Sequential([keras.Input((4,)), layers.Dense(1)])
     keras.utils.set_random_seed(3)
+    model = keras.Sequential([keras.Input((4,)), layers.Dense(1)])
     model.compile("sgd", "mse", jit_compile=bool(v))
     x = np.ones((8, 4), "float32")
     return [v, model.fit(x, x[:, :1], verbose=0).history["loss"]]

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import decimal
+import locale
+import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from .walker import Walker
@@ -28,4 +34,19 @@ def visit_contexts(walker: Walker) -> None:
             walker.stream.emit("state", name.encode())
             walker.visit(state[name], f"keras {name}")
     walker.stream.leaf("tensorflow name scope", "scope", context.context().scope_name or "")
+    for name, value in _settings_of_libraries():
+        walker.stream.emit("setting", name.encode())
+        walker.visit(value, name)
     walker.stream.enter(previous)
+
+
+def _settings_of_libraries() -> Iterator[tuple[str, object]]:
+    """Yield what decides how numbers are calculated and written by functions that are admitted."""
+    arithmetic = decimal.getcontext()
+    fields = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+    yield "decimal context", [getattr(arithmetic, field) for field in fields]
+    yield "decimal traps", sorted(signal.__name__ for signal, on in arithmetic.traps.items() if on)
+    yield "numpy errors", np.geterr()
+    yield "numpy print options", np.get_printoptions()
+    yield "locale of numbers", locale.setlocale(locale.LC_NUMERIC)
+    yield "longest integer in a text", sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else 0
