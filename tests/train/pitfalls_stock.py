@@ -284,10 +284,10 @@ def an_optimizer_option_of_tensorflow(v: int) -> Any:
 @different
 def a_device(v: int) -> Any:
     def call(self: Any, x: Any) -> Any:
-        return x * float(len(tf.compat.v1.get_default_graph()._device_function_stack.peek_objs()) + 1)
+        return x * float(len(list(tf.compat.v1.get_default_graph()._device_function_stack.peek_objs())) + 1)
 
     with tf.device("/CPU:0") if v else _nothing():
-        return with_layer(lambda: layer_of(call))
+        return [v, with_layer(lambda: layer_of(call))]
 
 
 @different
