@@ -14,13 +14,13 @@ SOURCE = Path(__file__).parents[1] / "src" / "glowplug"
 CACHE = Path(__file__).parent / ".cache" / "bundles"
 
 
-def bundle(name: str) -> Path:
-    """Return the bundle of a reference model."""
-    path = directory() / f"{name}.glow"
+def bundle(name: str, engine: str = "auto") -> Path:
+    """Return the bundle of a reference model: for the engine that is chosen, or for one that is named."""
+    path = directory() / (f"{name}.glow" if engine == "auto" else f"{name}-{engine}.glow")
     if not path.exists():
         source = models.saved_model(name)
         print(f"packing {name} ...", file=sys.stderr, flush=True)
-        command = [sys.executable, "-m", "glowplug", "pack", source, "-o", path]
+        command = [sys.executable, "-m", "glowplug", "pack", source, "-o", path, "--engine", engine]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return path
 

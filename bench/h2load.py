@@ -22,9 +22,14 @@ PREDICT = "/tensorflow.serving.PredictionService/Predict"
 WARM_UP_SECONDS = 1
 
 
+def is_installed() -> bool:
+    """Say whether the tool is there."""
+    return shutil.which("h2load") is not None
+
+
 def require() -> None:
     """End with a hint where the tool is missing."""
-    if shutil.which("h2load") is None:
+    if not is_installed():
         sys.exit("h2load is missing: install it with `apt-get install nghttp2-client`")
 
 

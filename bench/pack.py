@@ -19,7 +19,7 @@ import models
 
 
 def pack(source: Path, target: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "glowplug", "pack", str(source), "-o", str(target), "--json"]
+    command = [sys.executable, "-m", "glowplug", "pack", str(source), "-o", str(target), "--engine", "native", "--json"]
     began = time.monotonic_ns()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

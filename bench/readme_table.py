@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 import machine
@@ -16,6 +17,11 @@ TITLES = {
     "dense": "small dense network",
     "resnet50": "ResNet50",
     "encoder": "BERT-base-sized encoder (110 M parameters)",
+    "efficientnet_b0": "EfficientNetB0",
+    "mobilenet_v3": "MobileNetV3",
+    "lstm_text": "LSTM with a vocabulary",
+    "jpeg_image": "MobileNetV3 that decodes JPEG",
+    "refused": "the encoder, with a step that must be traced",
 }
 
 
@@ -32,6 +38,51 @@ def first_prediction(document: dict[str, Any]) -> list[str]:
         *lines,
         "",
         f"Medians of {document['rounds']} fresh processes each, in turn, {where}; warm page cache unless said.",
+    ]
+
+
+PEERS = ("tensorflow", "keras", "litert", "onnxruntime", "openvino")
+
+
+def scenarios(document: dict[str, Any]) -> list[str]:
+    """The same from the scenarios, with a column for each peer, whoever wins."""
+    titles = [next(row["title"] for row in _rows(document) if row["name"] == name) for name in PEERS]
+    lines = [
+        f"| process start to first prediction | {' | '.join(titles)} | Glowplug | |",
+        f"| --- | {'--- | ' * len(titles)}--- | --- |",
+    ]
+    for name, one in document["scenarios"].items():
+        rows = {row["name"]: row for row in one["rows"]}
+        stock, ours = rows["tensorflow"]["first_ns"], rows.get(one["chosen"], {}).get("first_ns")
+        if not stock or not ours:
+            sys.exit(f"stock TensorFlow or Glowplug did not answer in scenario {name}: look into its rows")
+        cells = " | ".join(_first(rows[peer]) for peer in PEERS)
+        engine = one["chosen"].removeprefix("glowplug-")
+        factor = median(stock) / median(ours)
+        lines.append(f"| {TITLES[name]} | {cells} | {median(ours) / 1e9:.2f} s ({engine}) | **{factor:.1f}x sooner** |")
+    reasons = {
+        row["title"]: f"{row['title']} {_why(row)}"
+        for row in _rows(document)
+        if row["name"] in PEERS and row["outcome"] != "measured"
+    }
+    where = described(document["machine"])
+    text = f"Medians of {document['rounds']} fresh processes each, in turn, {where}; warm page cache."
+    return [*lines, "", " ".join([text, *(f"{reason}." for reason in reasons.values())])]
+
+
+def _rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for one in document["scenarios"].values() for row in one["rows"]]
+
+
+def _first(row: dict[str, Any]) -> str:
+    if row["outcome"] == "measured":
+        return f"{median(row['first_ns']) / 1e9:.2f} s"
+    return {"differs": "other answers", "absent": "not installed", "failed": "fails"}[row["outcome"]]
+
+
+def _why(row: dict[str, Any]) -> str:
+    return {"differs": "answers something else", "absent": "was not installed", "failed": "cannot run some of them"}[
+        row["outcome"]
     ]
 
 
@@ -123,7 +174,11 @@ def main() -> int:
         if begin not in wanted or end not in wanted:
             sys.exit(f"{readme.name} lacks the markers {begin} and {end}")
         before, _, rest = wanted.partition(begin)
-        wanted = "\n".join([before + begin, *make(read(name)), end + rest.partition(end)[2]])
+        if name == "first_prediction" and (machine.RESULTS / "scenarios.json").exists():
+            body = scenarios(read("scenarios"))
+        else:
+            body = make(read(name))
+        wanted = "\n".join([before + begin, *body, end + rest.partition(end)[2]])
     if "--check" in sys.argv[1:]:
         if wanted != text:
             sys.exit("README.md does not show the results under bench/results: run `make docs`")

@@ -15,7 +15,7 @@ import pytest
 
 from glowplug.runtime import amx
 
-pytest_plugins = ("tests.scheduling",)
+pytest_plugins = ("tests.scheduling", "tests.components.fixtures")
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 

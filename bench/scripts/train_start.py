@@ -46,9 +46,9 @@ def main() -> None:
 
 def time_restores(spans: dict[str, int]) -> None:
     """Time the parts of a restored first step: building what it needs, restoring it, and running it once."""
-    from glowplug.train.step import ModelStep
     from glowplug.train.trace.cached import CachedFunction
     from glowplug.train.trace.restore import RestoredFunction
+    from glowplug.train.trainer.step import ModelStep
 
     for owner, method, name in (
         (ModelStep, "build", "optimizer_build_ns"),

@@ -41,7 +41,7 @@ def excerpt(name, folder):
         saving += [size(finding.saves_bytes)] if finding.saves_bytes else []
         title = finding.title.replace(str(folder), "FOLDER")
         lines.append(f"{finding.rule}{' (saves ' + ', '.join(saving) + ')' if saving else ''}: {title}")
-    return "```\n" + "\n".join(lines) + "\n```\n"
+    return "```text\n" + "\n".join(lines) + "\n```\n"
 
 
 def main():

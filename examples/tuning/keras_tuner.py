@@ -40,20 +40,16 @@ class Rebuilt(keras_tuner.HyperModel):
         return model
 
 
-class Reused(keras_tuner.HyperModel):
+class OneForEachWidth(keras_tuner.HyperModel):
     """A model for every width. A learning rate is a variable, so it needs no other graph."""
 
     def __init__(self):
         super().__init__()
-        self.models = {}
+        self.models = train.Reused(make_model)
         self.started = 0
 
     def build(self, hp):
-        width = hp.Choice("width", [16, 32])
-        model = self.models.get(width)
-        if model is None:
-            model = self.models[width] = make_model(width)
-        train.reinitialize(model, optimizer=True, seed=self.started)
+        model = self.models(width=hp.Choice("width", [16, 32]), seed=self.started)
         self.started += 1
         model.optimizer.learning_rate = hp.Float("learning_rate", 1e-4, 1e-2, sampling="log")
         return model
@@ -81,7 +77,7 @@ def main() -> None:
     y = x[:, :1] * x[:, 1:2]
     with tempfile.TemporaryDirectory() as folder:
         tuner = keras_tuner.RandomSearch(
-            Rebuilt() if arguments.rebuild else Reused(),
+            Rebuilt() if arguments.rebuild else OneForEachWidth(),
             objective="val_loss",
             max_trials=arguments.trials,
             seed=1,

@@ -35,18 +35,13 @@ class Objective:
 
     def __init__(self, rebuild: bool) -> None:
         self.rebuild = rebuild
-        self.models: dict[int, keras.Model] = {}
+        self.models = train.Reused(make_model)
         random = np.random.default_rng(1)
         self.x = random.normal(size=(512, 20)).astype("float32")
         self.y = self.x[:, :1] * self.x[:, 1:2]
 
     def model(self, width: int, seed: int) -> keras.Model:
-        if self.rebuild:
-            return make_model(width)
-        if width not in self.models:
-            self.models[width] = make_model(width)
-        train.reinitialize(self.models[width], optimizer=True, seed=seed)
-        return self.models[width]
+        return make_model(width) if self.rebuild else self.models(width=width, seed=seed)
 
     def __call__(self, trial: optuna.Trial) -> float:
         began = time.monotonic()

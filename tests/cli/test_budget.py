@@ -88,3 +88,46 @@ def test_durations(text: str, expected: float) -> None:
 def test_what_is_no_phase_limit(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         budget.phase_limit(text)
+
+
+def settings(folder: Path, text: str) -> None:
+    (folder / "pyproject.toml").write_text(f"[tool.glowplug.budget]\n{text}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('max = "5s"', 0),
+        ('max = "3.9s"', 1),
+        ('max-start = "3s"\nmax-first-step = 3', 0),
+        ('max-start = "2.9s"', 1),
+        ('max-phase = { import = "1.9s" }', 1),
+    ],
+)
+def test_limits_of_the_project(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int
+) -> None:
+    settings(tmp_path, text)
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    assert run(saved) == code
+    assert run(saved, "--max", "1m") == 0  # what is said on the command line is all that counts
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('max = "soon"', "a limit cannot be read"),
+        ('maximum = "5s"', "limits are max, max-start"),
+        ('max-phase = { lunch = "1s" }', "lunch"),
+        ("max = [", "the settings cannot be read"),
+    ],
+)
+def test_wrong_settings_are_one_line(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    settings(tmp_path, text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=message) as caught:
+        run(saved)
+    assert "\n" not in str(caught.value)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from glowplug.cli import cache
+from glowplug.cli.main import main
 from glowplug.core.errors import StorageError, UsageError
 from glowplug.train.trace import entry
 from glowplug.train.trace.entry_store import DirectoryStore
@@ -91,3 +93,29 @@ def test_looking_needs_no_tensorflow(folder):
     )
     completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert completed.stdout.splitlines()[-1] == "[]", completed.stderr
+
+
+def test_packed_weights_are_listed_and_removed(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("GLOWPLUG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("GLOWPLUG_NODE_CACHE_DIR", str(tmp_path / "node"))
+    place = tmp_path / "cache" / "litert"
+    place.mkdir(parents=True, mode=0o700)
+    for number, name in enumerate("abc"):
+        (place / f"{name * 64}.weights").write_bytes(bytes(100))
+        (place / f"{name * 64}.weights.lock").touch()
+        mark = place / f"{name * 64}.weights.mark"
+        mark.touch()
+        os.utime(mark, (number, number))  # when it was last used
+
+    def call(*words):
+        assert main(["cache", *words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    assert [row["name"][0] for row in call("ls")["litert"]["entries"]] == ["c", "b", "a"]
+    assert call("ls", "--only", "litert")["litert"]["bytes"] == 300
+    assert "litert" not in call("ls", "--only", "node")
+    removed = call("prune", "--only", "litert", "--max-bytes", "250")
+    assert removed == {"litert": {"directory": str(place), "removed": ["a" * 64], "bytes": 100}}
+    assert call("clear", "--only", "litert")["litert"]["bytes"] == 200
+    assert list(place.iterdir()) == []
+    assert main(["cache", "verify", "--only", "litert"]) == 2

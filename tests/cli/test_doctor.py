@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from glowplug.cli import checks
+from glowplug.cli import checks, extras
 
 
 def statuses(found):
@@ -31,7 +32,7 @@ def test_doctor_as_json(call):
     assert document["healthy"] is True
     subjects = {check["subject"] for check in document["checks"]}
     assert {"Python", "TensorFlow", "C library", "C functions", "processor", "GPUs", "bytecode"} <= subjects
-    assert {"page cache", "state directory", "optional"} <= subjects
+    assert {"page cache", "state directory", "optional", "extra"} <= subjects
 
 
 def test_without_tensorflow_it_is_broken_and_says_what_to_install(environment, tmp_path):
@@ -47,7 +48,7 @@ def test_without_tensorflow_it_is_broken_and_says_what_to_install(environment, t
     )
     assert done.returncode == 1, done.stderr
     assert "broken   C library       TensorFlow is not installed" in done.stdout
-    assert "pip install glowplug[cpu]" in done.stdout
+    assert "glowplug[cpu]" in done.stdout
 
 
 def test_two_flavours_overwrite_each_other(monkeypatch):
@@ -63,6 +64,35 @@ def test_two_flavours_overwrite_each_other(monkeypatch):
     assert check.status == "warning"
     assert "overwrite each other" in check.text
     assert check.remedy == "pip uninstall -y tensorflow tensorflow-cpu && pip install tensorflow-cpu==2.21.0"
+
+
+@pytest.mark.parametrize(
+    ("version", "status"),
+    [("2.15.1", "warning"), ("2.16.0", "ok"), ("2.22.0rc0", "ok"), ("2.23.0", "warning"), ("3.0.0", "warning")],
+)
+def test_an_unsupported_tensorflow_is_flagged(monkeypatch, version, status):
+    monkeypatch.setattr(checks, "installed_version", lambda name: version if name == "tensorflow" else None)
+    (check,) = checks._tensorflow()
+    assert check.status == status
+    assert ("2.16 to 2.22" in check.text) == (status == "warning")
+
+
+def test_every_extra_is_listed():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    listed = {extra.name: extra for extra in extras.all_extras()}
+    assert set(listed) == set(project["optional-dependencies"]) - set(extras._LEFT_OUT)
+    assert set(listed) == set(extras.PURPOSES)
+    assert {"hpack", "httptools", "orjson", "uvloop"} <= set(listed["serve"].packages)
+    assert {"fsspec", "obstore", "hdfs-native", "cryptography"} <= set(listed["store"].packages)
+
+
+def test_a_missing_extra_gets_a_command_that_zsh_takes(monkeypatch):
+    monkeypatch.setattr(extras, "installed_version", lambda name: None if name == "hpack" else "1")
+    found = {check.text.partition(":")[0]: check for check in checks._extras()}
+    assert found["serve"].status == "note"
+    assert "not installed: hpack" in found["serve"].text
+    assert found["serve"].remedy == "pip install 'glowplug[serve]'"
+    assert found["report"].status == "ok"
 
 
 def test_missing_bytecode_is_counted(tmp_path):

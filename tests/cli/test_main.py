@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from glowplug.cli import main as cli
+from glowplug.cli import run
 from glowplug.cli.main import build_parser
 from glowplug.cli.options import program_words
 from glowplug.core.errors import DigestError, GlowplugError, StorageError
@@ -103,7 +104,8 @@ def test_no_verb_is_a_usage_error_that_shows_the_help(call):
 def test_wrong_usage_exits_with_2(call, arguments):
     code, out, err = call(*arguments)
     assert (code, out) == (2, "")
-    assert "usage: glowplug" in err
+    assert "; see glowplug" in err
+    assert err.count("\n") == 1
 
 
 def pretend_verb(monkeypatch, run):
@@ -191,7 +193,7 @@ def test_a_closed_pipe_is_quiet(environment):
         ("run --explain script.py --explain -m x -- y", "script.py --explain -m x -- y"),
         ("run --no-standby -m package -- -m -c --json", "-m package -- -m -c --json"),
         ("run -c code -c -m --", "-c code -c -m --"),
-        ("run --json - --no-imports", "- --no-imports"),
+        ("run --json-file f - --no-imports", "- --no-imports"),
         ("run -mpackage -x", "-m package -x"),
         ("run", ""),
         ("profile -o p.json --html=h.html --repeat 3 --cold s.py -o x", "s.py -o x"),
@@ -201,3 +203,55 @@ def test_a_closed_pipe_is_quiet(environment):
 def test_all_words_from_the_program_on_are_the_programs(words, program):
     args = build_parser(words.split()).parse_args(words.split())
     assert program_words(args) == program.split()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "script.py --explain",
+        "--explain -m package --no-standby",
+        "--no-imports --no-prefetch --no-trace-cache --no-children -c code",
+        "--standby - x",
+        "--no-standby --standby script.py",
+    ],
+)
+def test_a_plain_command_line_of_run_means_what_the_parser_reads(words, monkeypatch):
+    prepared = []
+    monkeypatch.setattr(run, "_prepare", lambda program, **switches: prepared.append((program, switches)))
+    run.run_plain(words.split())
+    run.run(build_parser(["run"]).parse_args(["run", *words.split()]))
+    (program, switches), (parsed_program, parsed) = prepared
+    assert program == parsed_program
+    defaults = {name: None if name == "standby" else False for name, _ in run._SWITCHES.values()}
+    assert parsed.pop("json_file") is None
+    assert {**defaults, **switches} == parsed
+
+
+@pytest.mark.parametrize("words", ["", "--help", "--expl script.py", "-mpackage", "-- script.py", "--standby=1 x.py"])
+def test_any_other_command_line_of_run_is_left_to_the_parser(words):
+    assert run.run_plain(words.split()) is None
+
+
+def test_every_switch_of_run_is_known_to_both(environment):
+    modules = loaded_modules(environment, "run", "no-such-script.py")
+    assert "argparse" not in modules
+    parser = build_parser(["run"])
+    verb = next(action for action in parser._actions if action.dest == "==SUPPRESS==" or action.choices).choices["run"]
+    switches = {name for action in verb._actions for name in action.option_strings if name.startswith("--")}
+    assert switches - {"--help", "--json", "--json-file"} == set(run._SWITCHES)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("profil x.py", "glowplug: there is no verb 'profil' (did you mean profile?); see glowplug --help\n"),
+        ("nonsense", "glowplug: there is no verb 'nonsense'; see glowplug --help\n"),
+        ("pack m -o b --engin native --forse", "--forse (did you mean --force?); see glowplug --help\n"),
+        ("run --json x.py", "name a file for the document with --json-file FILE; see glowplug run --help\n"),
+    ],
+)
+def test_the_parser_says_what_is_wrong_in_one_line(words, said, call):
+    code, out, err = call(*words.split())
+    assert (code, out) == (2, "")
+    assert err.endswith(said)
+    assert err.count("\n") == 1

@@ -71,3 +71,16 @@ def test_one_long_cell_does_not_make_every_row_long() -> None:
     text = table(rows)
     assert len(text) < 100_000
     assert "x" * 4096 + "  a  " + "y" * 4096 in text
+
+
+def test_a_transfer_shows_rate_and_time_left_on_a_terminal(monkeypatch, capsys):
+    from glowplug.cli.output import TransferLine
+    from glowplug.store.progress import Transfer
+
+    with TransferLine("fetched") as line:
+        line(Transfer(1, 2, 3.0, None))
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with TransferLine("fetched") as line:
+        line(Transfer(50_000_000, 200_000_000, 25e6, 6.0))
+    assert "fetched 25 % of 200 MB, 25.0 MB/s, 6.00 s left" in capsys.readouterr().err

@@ -34,7 +34,9 @@ def test_pack_tells_what_it_made_and_shows_its_stages(run, tiny_model, tmp_path)
 
 def test_pack_as_json_with_warmup_and_force(run, tiny_model, tiny_bundle, tmp_path):
     np.savez(tmp_path / "w.npz", x=np.ones((4, 3), np.float32))
-    done = run("pack", tiny_model, "-o", tiny_bundle, "--warmup", tmp_path / "w.npz", "--force", "--json")
+    done = run(
+        "pack", "--prefer", "any", tiny_model, "-o", tiny_bundle, "--warmup", tmp_path / "w.npz", "--force", "--json"
+    )
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert document["manifest"]["engine"] == "native"
@@ -70,7 +72,17 @@ def test_what_is_no_model_leaves_nothing_behind(run, tmp_path, content, code):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_pack_leaves_nothing_behind(environment, tiny_model, tmp_path, number, code):
-    command = [sys.executable, "-m", "glowplug", "pack", str(tiny_model), "-o", str(tmp_path / "b.glow")]
+    command = [
+        sys.executable,
+        "-m",
+        "glowplug",
+        "pack",
+        "--prefer",
+        "any",
+        str(tiny_model),
+        "-o",
+        str(tmp_path / "b.glow"),
+    ]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     assert "import TensorFlow" in process.stderr.readline()  # written when this stage has ended: it is at work

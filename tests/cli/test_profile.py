@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from glowplug.cli.options import VerbParser
+from glowplug.cli.options import VerbParser, add_json
 
 pytest.importorskip("glowplug.report")
 pytest.importorskip("glowplug.advise")
 
 from glowplug.cli import profile as verb
-from glowplug.core.errors import OutputExistsError
+from glowplug.core.errors import OutputExistsError, UsageError
 from glowplug.core.profile_json import read_profile
 
 
 def run(*words: object) -> int:
     parser = VerbParser()
     verb.add_arguments(parser)
-    parser.add_argument("--json", action="store_true")
+    add_json(parser, program_owns_stdout=True)
     return verb.run(parser.parse_args([str(word) for word in words]))
 
 
@@ -28,6 +29,7 @@ def test_outputs_and_exit_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     script = tmp_path / "target.py"
     script.write_text("import sys, json\nprint('mine', sys.argv[1:])\nraise SystemExit(3)\n")
     files = ["-o", tmp_path / "p.json", "--html", tmp_path / "p.html", "--trace", tmp_path / "p.trace"]
+    files += ["--speedscope", tmp_path / "p.speedscope.json"]
     assert run(*files, script, "-o", "--html") == 3
     out, err = capfd.readouterr()
     assert out == "mine ['-o', '--html']\n"
@@ -37,6 +39,7 @@ def test_outputs_and_exit_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert profile.command == (str(script), "-o", "--html")
     assert (tmp_path / "p.html").stat().st_size > 1000
     json.loads((tmp_path / "p.trace").read_text())
+    assert json.loads((tmp_path / "p.speedscope.json").read_text())["exporter"] == "glowplug"
 
 
 def test_existing_outputs_are_refused_before_the_target_runs(tmp_path: Path) -> None:
@@ -57,8 +60,46 @@ def test_modules_code_commands_and_signals(capfd: pytest.CaptureFixture[str]) ->
     assert run("-c", "import os; os.kill(os.getpid(), 9)") == 128 + 9
 
 
-def test_json_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run("--json", "-c", "print('mine')") == 0
+def test_json_goes_to_a_file_since_stdout_is_the_programs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    document = tmp_path / "p.json"
+    assert run("--json-file", document, "-c", "print('mine')") == 0
     out, err = capfd.readouterr()
     assert out == "mine\n"
-    assert json.loads(err)["schema"] == 1
+    assert err == f"wrote {document}\n"
+    assert json.loads(document.read_text())["schema"] == 1
+
+
+def test_json_without_a_file_is_one_line_and_no_file_is_touched(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "target.py"
+    script.write_text("print('mine')")
+    with pytest.raises(SystemExit) as left:
+        run("--json", script)
+    out, err = capfd.readouterr()
+    assert (left.value.code, out, err.count("\n")) == (2, "", 1)
+    assert "--json-file FILE" in err
+    assert script.read_text() == "print('mine')"
+
+
+@pytest.mark.parametrize("option", ["-o", "--html", "--trace", "--speedscope", "--json-file"])
+def test_a_folder_that_is_not_there_is_found_before_the_target_runs(tmp_path: Path, option: str) -> None:
+    script = tmp_path / "target.py"
+    script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    with pytest.raises(UsageError, match="no folder for an output"):
+        run(option, tmp_path / "missing" / "p", script)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_missing_jinja_is_found_before_the_target_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "target.py"
+    script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(UsageError, match="jinja2"):
+        run("--html", tmp_path / "p.html", script)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_quiet_prints_the_last_line_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("-q", "-c", "print('mine')") == 0
+    assert capfd.readouterr() == ("mine\n", "Nothing was found that would make this start shorter.\n")

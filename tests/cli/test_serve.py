@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,23 @@ def test_the_defaults_are_safe(model):
     assert not found.batching.enabled
 
 
+def test_what_there_is_to_look_at(model):
+    found = settings(f"half={model}")
+    assert (found.page, found.otel, found.access_log, found.access_log_json) == (True, False, False, False)
+    found = settings("--no-page", "--otel", "--access-log-json", f"half={model}")
+    assert (found.page, found.otel, found.access_log, found.access_log_json) == (False, True, False, True)
+
+
+def test_packages_that_otel_needs(monkeypatch, model, capsys):
+    def version(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert main(["serve", f"half={model}", "--otel"]) == 2
+    assert "opentelemetry-sdk" in (said := capsys.readouterr().err)
+    assert "glowplug[otel]" in said
+
+
 def test_workers_share_the_cores(model):
     assert settings(str(model)).intra_op_threads == 0
     crowded = settings(str(model), "--instances", "1000")
@@ -70,7 +89,6 @@ def test_workers_share_the_cores(model):
     [
         ([], "no model to serve"),
         (["x=/nowhere"], "no such model"),
-        (["x=s3://bucket/model"], "local paths"),
         (["{model}", "half={model}"], "same name"),
         (["{model}", "--instances", "0"], "at least one worker"),
         (["{model}", "--rest-port", "0", "--grpc-port", "0"], "every way in is turned off"),

@@ -7,14 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import glowplug
-from glowplug.convert.child import Child, Crash
+from glowplug.convert.child import Child
+from glowplug.convert.crash import Crash
 from glowplug.core import errors
+from glowplug.runtime import amx, fingerprint
 
 pytestmark = pytest.mark.tensorflow
 
@@ -30,7 +32,7 @@ if True:
                     stream.write("x")
                     stream.seek(0)
                     died = len(stream.read())
-                if died <= int(os.environ["FAULT_TIMES"]):
+                if died <= int(os.environ["FAULT_TIMES"]) and "ONEDNN_MAX_CPU_ISA" not in os.environ:
                     if os.environ["FAULT_SIGNAL"] == "0":
                         raise RuntimeError("something unforeseen")
                     os.kill(os.getpid(), int(os.environ["FAULT_SIGNAL"]))
@@ -44,6 +46,7 @@ def fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int
     (tmp_path / "fault" / "sitecustomize.py").write_text(FAULT)
 
     def at(module: str, number: int, times: int) -> None:
+        monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path / "fault"))
         monkeypatch.setenv("FAULT_AT", module)
         monkeypatch.setenv("FAULT_SIGNAL", str(int(number)))
@@ -58,7 +61,7 @@ def test_a_crash_while_converting_is_a_reason_to_fall_back(
     number: int, fault: Callable[[str, int, int], None], saved_model: Callable[[str], Path], tmp_path: Path
 ) -> None:
     fault("glowplug.convert.native", number, 1)
-    packed = glowplug.pack(saved_model("scalar"), tmp_path / "out" / "m.glow")
+    packed = glowplug.pack(saved_model("scalar"), tmp_path / "out" / "m.glow", prefer="any")
     assert packed.manifest.engine == "savedmodel"
     assert (signal.Signals(number).name if number else "something unforeseen") in (packed.reason or "")
     assert "\n" not in (packed.reason or "")
@@ -69,8 +72,33 @@ def test_a_model_that_tensorflow_itself_dies_on(
 ) -> None:
     fault("glowplug.convert.calls.equivalence", signal.SIGILL, 2)
     with pytest.raises(errors.UnsupportedModelError, match=r"SIGILL.*glowplug doctor.*ONEDNN_MAX_CPU_ISA"):
-        glowplug.pack(saved_model("scalar"), tmp_path / "out" / "m.glow")
+        glowplug.pack(saved_model("scalar"), tmp_path / "out" / "m.glow", prefer="any")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.fixture
+def lying_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """It announces AMX, and the child that tries it dies."""
+    dies = [sys.executable, "-I", "-S", "-c", "import os, signal; os.kill(os.getpid(), signal.SIGILL)"]
+    monkeypatch.setattr(fingerprint, "cpu_features", lambda: ("amx_bf16", "amx_tile"))
+    monkeypatch.setattr(amx, "ask", lambda _, ask=amx.ask: ask(dies))
+    amx.answer.cache_clear()
+    yield
+    amx.answer.cache_clear()
+
+
+@pytest.mark.usefixtures("lying_processor")
+def test_where_the_processor_lies_the_child_is_told(
+    fault: Callable[[str, int, int], None], saved_model: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """The second child has the variable that keeps TensorFlow from AMX, and converts."""
+    fault("glowplug.convert.calls.equivalence", signal.SIGILL, 2)
+    packed = glowplug.pack(saved_model("scalar"), tmp_path / "m.glow", engine="native")
+    assert (packed.manifest.engine, packed.reason) == ("native", None)
+    (note,) = packed.notes
+    assert "ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16" in note
+    assert (tmp_path / "fault" / "count").read_text() == "xx"
+    assert "ONEDNN_MAX_CPU_ISA" not in os.environ
 
 
 def test_native_alone_does_not_fall_back(
@@ -89,19 +117,30 @@ def test_a_child_that_cannot_start_is_a_crash(tmp_path: Path, monkeypatch: pytes
         child.run(Order(tmp_path, tmp_path), lambda stage: None)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("number", "stage", "engine"),
+    [
+        (signal.SIGTERM, "compare answers", "auto"),
+        (signal.SIGKILL, "compare answers", "auto"),
+        (signal.SIGINT, "compare answers", "auto"),
+        (signal.SIGTERM, "convert for LiteRT", "litert"),
+        (signal.SIGKILL, "compare answers", "litert"),
+    ],
+)
 def test_nothing_is_left_when_the_caller_is_ended(
-    number: int, saved_model: Callable[[str], Path], tmp_path: Path
+    number: int, stage: str, engine: str, saved_model: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """A program in Python, which has no handler: the child cleans up after it."""
+    if engine == "litert":
+        pytest.importorskip("ai_edge_litert")
     code = (
         "import sys, glowplug\n"
         "def tell(stage):\n"
-        "    if stage == 'compare answers':\n"
+        "    if stage == sys.argv[3]:\n"
         "        print('now', flush=True); sys.stdin.readline()\n"
-        "glowplug.pack(sys.argv[1], sys.argv[2], progress=tell)\n"
+        "glowplug.pack(sys.argv[1], sys.argv[2], progress=tell, prefer='any', engine=sys.argv[4])\n"
     )
-    command = [sys.executable, "-c", code, str(saved_model("scalar")), str(tmp_path / "m.glow")]
+    command = [sys.executable, "-c", code, str(saved_model("scalar")), str(tmp_path / "m.glow"), stage, engine]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"now\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,25 @@ def test_files_of_keras_2(suffix: str, tmp_path: Path) -> None:
 
 def test_a_live_model_of_keras_2(tmp_path: Path) -> None:
     model = legacy_model()
-    assert glowplug.pack(model, tmp_path / "m.glow").manifest.provenance["source"] == "Keras model"
+    assert glowplug.pack(model, tmp_path / "m.glow", prefer="any").manifest.provenance["source"] == "Keras model"
     with glowplug.load(tmp_path / "m.glow") as loaded:
+        np.testing.assert_allclose(loaded(X), model(X), rtol=1e-5, atol=1e-6)
+
+
+def test_a_layer_of_keras_2_that_cannot_be_traced_for_training(tmp_path: Path) -> None:
+    """The saver of Keras 2 traces each layer for training too; a bundle answers calls alone."""
+    tf_keras = pytest.importorskip("tf_keras")
+
+    class Picky(tf_keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any, training: bool | None = None) -> Any:
+            if training:
+                raise ValueError("not for training")
+            return 2 * x
+
+    i = tf_keras.Input((3,))
+    model = tf_keras.Model(i, tf_keras.layers.Dense(2)(Picky()(i)))
+    keras_files.export_keras(model, tmp_path / "source")
+    with pack_here(tmp_path / "source", tmp_path / "m.glow") as loaded:
         np.testing.assert_allclose(loaded(X), model(X), rtol=1e-5, atol=1e-6)
 
 
@@ -125,3 +143,14 @@ def test_a_checkpoint_and_a_folder_of_versions(tmp_path: Path) -> None:
         check_path(tmp_path / "v")
     with pytest.raises(NotAModelError, match=f"a folder.*give {tmp_path}/v/3"):
         check_path(tmp_path / "v" / "3" / "saved_model.pb")
+
+
+def test_a_device_a_fifo_and_a_bundle(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", Path(os.devnull)):
+        with pytest.raises(NotAModelError, match="neither a file nor a folder"):
+            check_path(path)
+    (tmp_path / "m.glow").mkdir()
+    (tmp_path / "m.glow" / "bundle.json").write_text("{}")
+    with pytest.raises(NotAModelError, match="packed already"):
+        check_path(tmp_path / "m.glow")

@@ -22,7 +22,7 @@ def test_page_shows_exactly_the_examples():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_has_an_excerpt_that_the_script_wrote(name):
     (found,) = re.findall(rf"<!-- profile {name} -->\n(.*?)<!-- end -->", PAGE, re.S)
-    assert found.startswith("```\nwall time ")
+    assert found.startswith("```text\nwall time ")
     assert re.search(r"^  import +\d", found, re.M)
 
 

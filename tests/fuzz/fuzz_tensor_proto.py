@@ -25,7 +25,7 @@ from glowplug.core.dtypes import BY_CODE, BY_NAME
 from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Port, Signature, TensorSpec
 from glowplug.runtime.tensor import numpy_dtype
-from glowplug.serve.rest.routes import error_body
+from glowplug.serve.rest.reporting import error_body
 from glowplug.serve.wire import examples, inference
 from glowplug.serve.wire.array_types import dtype_name
 from glowplug.serve.wire.json_predict import read_body, read_inputs, write_answer

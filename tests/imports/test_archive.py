@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
-from glowplug.imports import archive, collect, finder, private
-from glowplug.imports.archive import Row
+from glowplug.imports import private
+from glowplug.imports.bytecode import archive, collect, finder
+from glowplug.imports.bytecode.archive import Row
 
 IDENTITY = ("tag", "0")
 

@@ -7,6 +7,7 @@ import functools
 import gc
 import importlib
 import inspect
+import linecache
 import locale
 import logging
 import os
@@ -16,14 +17,18 @@ import signal
 import socket
 import subprocess
 import sys
+import traceback
+import types
 import typing
 import warnings
 
 import numpy
 import pytest
 
-from glowplug.imports import deferred, references, registries, signatures, versions
-from glowplug.imports.settings import Settings
+from glowplug.imports import versions
+from glowplug.imports.left_out import references, registries, signatures
+from glowplug.imports.put_off import deferred
+from glowplug.imports.put_off.settings import Settings
 from glowplug.imports.watch import Watcher
 from glowplug.imports.window import Collector, Window
 
@@ -117,6 +122,23 @@ def test_a_registry_brings_what_it_awaits():
     assert asked == ["no.module.a", "no.module.b"]
     with pytest.raises(KeyError):
         registry["c"]
+
+
+def test_a_place_of_registration_is_what_stock_keeps_and_its_text_is_read_when_asked_for():
+    module = types.ModuleType("registry")
+    exec("import traceback\ndef register():\n    return traceback.extract_stack(limit=3)", vars(module))
+
+    def place():
+        return module.register()[-2]
+
+    before, undo = place(), registries.in_registry(module)()
+    lines = set(linecache.cache)
+    after = place()
+    assert set(linecache.cache) == lines
+    assert (after, after.line, after.name) == (before, before.line, before.name)
+    assert after.line == "return module.register()[-2]"
+    undo()
+    assert module.traceback is traceback
 
 
 def test_the_collector_pauses_for_the_outermost_import_and_freezes_once():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
 
 import pytest
 
@@ -80,29 +79,3 @@ def test_touched_pages_of_a_mapping_are_seen(file):
         found = [one for one in touched.mapped_files() if one.path == str(file)]
     assert len(found) == 1
     assert any(at <= 40 * mmap.PAGESIZE < at + length for at, length in found[0].ranges)
-
-
-def test_threads_read_everything_that_is_asked_for(file):
-    import threading
-
-    queue = iter([*list(prefetch._pieces([touched.describe(str(file))])), ("/nonexistent", 0, 1)])
-    prefetch._read_ahead(queue, threading.Lock())
-    assert next(queue, None) is None
-
-
-def test_samples_tell_whether_the_page_cache_has_the_files(file):
-    pieces = list(prefetch._pieces([touched.describe(str(file))]))
-    file.read_bytes()
-    assert prefetch._are_cached(pieces)
-    assert not prefetch._are_cached([*pieces, ("/nonexistent", 0, 1)])
-    with file.open("rb") as stream:
-        os.fsync(stream.fileno())
-        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        try:
-            os.preadv(stream.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
-        except BlockingIOError:
-            file.read_bytes()  # the attempt began to read ahead, which would end whenever it likes
-            os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            assert not prefetch._are_cached(pieces)
-        else:
-            pytest.skip("this file system keeps its pages")

@@ -18,7 +18,7 @@ import pytest
 import glowplug
 from glowplug.bundle.reader import open_bundle
 from glowplug.core import errors
-from glowplug.loader.engine import Options
+from glowplug.loader.engines.engine import Options
 from glowplug.loader.open import open_engine
 from glowplug.runtime.config import CALLERS_THREAD
 

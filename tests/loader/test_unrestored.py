@@ -12,8 +12,8 @@ import pytest
 
 import glowplug
 from glowplug.core.errors import TensorFlowError
-from glowplug.loader.savedmodel import open_saved_model
-from glowplug.loader.unrestored import restore_missing
+from glowplug.loader.engines.savedmodel import open_saved_model
+from glowplug.loader.engines.unrestored import restore_missing
 from glowplug.runtime.config import SessionConfig
 from glowplug.runtime.session import Session
 from glowplug.serve.workers.plain_model import PlainModel

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glowplug.core.profile import PHASES, Span, phase_totals
-from glowplug.probe.events import BEGIN, END, ROUND, SPAN, Image
+from glowplug.probe.events import ASSIGNED, BEGIN, END, ROUND, SPAN, Image
 from glowplug.probe.loops import MAXIMUM_ROUNDS, find_loops, least_squares
-from glowplug.probe.passes import KEPT_STEPS, find_xla, fold_steps
+from glowplug.probe.passes import KEPT_STEPS, busy_notes, find_xla, fold_steps, mark_overwritten
 from glowplug.probe.rows import Row, nest, rows_of
 
 
@@ -149,3 +149,24 @@ def test_long_loops_are_thinned() -> None:
     (loop,) = find_loops([rounds(5 * MAXIMUM_ROUNDS)], 0)
     assert len(loop.rounds) == MAXIMUM_ROUNDS
     assert loop.slopes["graph_ops_per_round"] == pytest.approx(16)
+
+
+def test_only_what_a_load_assigns_is_overwritten() -> None:
+    """Keras resets metrics by assigning zeros, before the first step too."""
+    weight, metric = row(0, 5, "variable", object=1), row(5, 6, "variable", object=2)
+    load, step = row(10, 20, "load"), row(30, 40, "step")
+    image = Image(1, 0, ((ASSIGNED, 1, 15), (ASSIGNED, 2, 25)))
+    mark_overwritten([weight, metric, load, step], [image], 0)
+    assert weight.attrs["overwritten"] is True
+    assert metric.attrs["overwritten"] is False
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "read_bytes", "said"), [(2, 0, True), (2, 100 << 20, False), (5, 0, False)], ids=["busy", "disk", "idle"]
+)
+def test_a_busy_machine_is_said(cpu_s: int, read_bytes: int, said: bool) -> None:
+    attrs = {"kind": "module", "cpu_ns": cpu_s * 10**9, "read_bytes": read_bytes}
+    span = Span(1, None, 1, 1, "import", "tensorflow", 0, 6 * 10**9, attrs)
+    notes = busy_notes([span], 1)
+    assert len(notes) == said
+    assert all("6.0 s for 2.0 s of computing" in note for note in notes)

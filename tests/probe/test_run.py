@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,23 @@ def test_series_and_environment() -> None:
     assert profile.environment["peak_rss_bytes"] > 30 << 20
     assert profile.processes[0].attrs["cpu_ns"] == profile.environment["cpu_ns"] > 0
     assert profile.environment["runtime_used"] is False
+
+
+def test_a_mark_is_in_the_profile_and_costs_nothing_elsewhere(tmp_path):
+    script = tmp_path / "service.py"
+    script.write_text("import glowplug\nglowplug.mark('ready')\nsum(range(3_000_000))\n")
+    profile = profile_target([str(script)])
+    assert profile.exit_code == 0
+    assert [(span.name, span.duration_ns) for span in profile.of_kind("mark")] == [("ready", 0)]
+    assert profile.cold_start.until == "ready"
+    assert profile.cold_start.ns < profile.wall_ns
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_exit_is_a_phase_of_its_own():
+    profile = profile_target(["-c", "import atexit; atexit.register(lambda: sum(range(3_000_000)))"])
+    (leaving,) = profile.of_kind("exit")
+    assert leaving.phase == "exit"
+    assert profile.phases["exit"] == leaving.duration_ns
+    assert sum(profile.phases.values()) == profile.wall_ns

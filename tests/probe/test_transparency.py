@@ -151,10 +151,10 @@ os.execve(sys.executable, [sys.executable, "-c", show], {"PYTHONPATH": "/last"})
 def test_signals_sent_to_the_profiler_reach_the_target(tmp_path: Path) -> None:
     script = write(
         tmp_path / "target.py",
-        "import signal, sys\n"
+        "import signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
         "print('ready', flush=True)\n"
-        "signal.pause()\n",
+        "while True:\n    time.sleep(0.01)\n",
     )
     code = f"from glowplug.probe.run import profile_target; print(profile_target([{script!r}]).exit_code)"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as profiler:
@@ -167,8 +167,8 @@ def test_signals_sent_to_the_profiler_reach_the_target(tmp_path: Path) -> None:
 def test_ctrl_c_reaches_the_target_once(tmp_path: Path) -> None:
     script = write(
         tmp_path / "target.py",
-        "import signal\n"
-        "try:\n    print('ready', flush=True)\n    signal.pause()\n"
+        "import time\n"
+        "try:\n    print('ready', flush=True)\n    while True:\n        time.sleep(0.01)\n"
         "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n",
     )
     code = f"from glowplug.probe.run import profile_target; print(profile_target([{script!r}]).exit_code)"

@@ -63,7 +63,9 @@ def run(side: str, program: Path, folder: Path) -> Run:
         "PYTHONPATH": str(INSIDE),
         "PROGRAM_RECORD": str(kept),
     }
-    launcher = [] if side == "stock" else ["-m", "glowplug", "run", "--no-standby", "--explain", "--json"]
+    told = folder / f"{side}.told.json"
+    told.unlink(missing_ok=True)
+    launcher = [] if side == "stock" else ["-m", "glowplug", "run", "--no-standby", "--json-file", str(told)]
     began = time.monotonic()
     with (folder / f"{side}.out").open("w+", encoding="utf-8", errors="replace") as output:
         try:
@@ -81,15 +83,15 @@ def run(side: str, program: Path, folder: Path) -> Run:
     took = time.monotonic() - began
     lines = (folder / f"{side}.out").read_text(encoding="utf-8", errors="replace").splitlines()
     record = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    return Run(status, round(took, 1), record, _counts(lines), lines[-6:])
+    return Run(status, round(took, 1), record, _counts(told), lines[-6:])
 
 
-def _counts(lines: list[str]) -> dict[str, int]:
-    for line in reversed(lines):
-        if line.startswith('{"run": '):
-            told = [one["figures"] for one in json.loads(line)["run"] if one["part"] == "trace cache"]
-            return {name: number for one in told for name, number in one.items() if name != "enable_ns"}
-    return {}
+def _counts(told: Path) -> dict[str, int]:
+    """Return what the trace cache did, if the program came to its end."""
+    text = told.read_text(encoding="utf-8") if told.exists() else ""
+    lines = json.loads(text)["run"] if text else []
+    found = [one["figures"] for one in lines if one["part"] == "trace cache"]
+    return {name: number for one in found for name, number in one.items() if name != "enable_ns"}
 
 
 def compare(name: str, program: Program, checkout: Path, folder: Path, sides: tuple[str, ...]) -> dict[str, Any]:

@@ -100,7 +100,9 @@ def _model(name: str, directory: Path) -> Any:
     return model
 
 
-def _generation(name: str, kind: str, options: dict[str, Any], directory: Path) -> None:
+def _generation(
+    name: str, kind: str, options: dict[str, Any], directory: Path, *, batch: int | None = None, **wishes: Any
+) -> None:
     tf.keras.utils.set_random_seed(3)
     tokens = {"eos_token_id": None, "pad_token_id": 0, "bos_token_id": 1, "decoder_start_token_id": 0}
     model = getattr(transformers, name)(getattr(transformers, kind)(**options, **tokens))
@@ -110,18 +112,49 @@ def _generation(name: str, kind: str, options: dict[str, Any], directory: Path) 
             super().__init__()
             self.model = model
 
-        @tf.function(input_signature=[tf.TensorSpec([None, 6], tf.int32, "input_ids")])
+        @tf.function(input_signature=[tf.TensorSpec([batch, 6], tf.int32, "input_ids")])
         def generate(self, input_ids: Any) -> Any:
             mask = tf.ones_like(input_ids)
-            return {"sequences": model.generate(input_ids=input_ids, attention_mask=mask, max_new_tokens=4)}
+            sequences = model.generate(input_ids=input_ids, attention_mask=mask, max_new_tokens=4, **wishes)
+            return {"sequences": sequences}
 
     made = Generation()
     tf.saved_model.save(made, str(directory), signatures={"serving_default": made.generate})
 
 
+def _step(directory: Path) -> None:
+    """One step of generation whose caller keeps the past keys and values."""
+    tf.keras.utils.set_random_seed(3)
+    model = transformers.TFGPT2LMHeadModel(transformers.GPT2Config(**SHORT))
+    heads, width = SHORT["n_head"], SHORT["n_embd"] // SHORT["n_head"]
+
+    class Step(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        @tf.function(
+            input_signature=[
+                tf.TensorSpec([None, 1], tf.int32, "input_ids"),
+                tf.TensorSpec([SHORT["n_layer"], 2, None, heads, None, width], tf.float32, "past"),
+            ]
+        )
+        def step(self, input_ids: Any, past: Any) -> Any:
+            seen = tf.unstack(past, axis=0)
+            answer = model(input_ids=input_ids, past_key_values=seen, use_cache=True, training=False)
+            return {"logits": answer.logits, "past": tf.stack(answer.past_key_values)}
+
+    made = Step()
+    tf.saved_model.save(made, str(directory), signatures={"serving_default": made.step})
+
+
 MODELS: dict[str, Callable[[Path], Any]] = {
     **{f"Hugging Face:{name}": partial(_model, name) for name in CONFIGURATIONS},
     "Hugging Face:GPT-2 generate": partial(_generation, "TFGPT2LMHeadModel", "GPT2Config", SHORT),
+    "Hugging Face:GPT-2 generate with beams": partial(
+        _generation, "TFGPT2LMHeadModel", "GPT2Config", SHORT, batch=2, num_beams=2
+    ),
+    "Hugging Face:GPT-2 step with past": _step,
     "Hugging Face:T5 generate": partial(
         _generation, "TFT5ForConditionalGeneration", *CONFIGURATIONS["TFT5ForConditionalGeneration"]
     ),

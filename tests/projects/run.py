@@ -1,41 +1,58 @@
-"""Packs the models of other projects, each in a process of its own: run.py [--times] [--only PART] [CATALOGUE ...]
+"""Packs the models of other projects, each in a process of its own.
 
-Writes bench/results/models.json and the table bench/results/models.md. Ends with 1 if a model is wrong or dead, or if
-fewer than 95 of 100 are packed for a fast engine. With --times, predictions are measured against stock.
+    run.py [--times | --together] [--again] [--only PART] [CATALOGUE ...]
+
+Writes bench/results/models.json and the table bench/results/models.md after each model, and goes on where it was
+stopped: a model that was packed is left alone, unless --again. With --times, first and later predictions are measured
+against stock TensorFlow in Python, and compared with its answers; rows that lack them are made again. With --together
+the models of a catalogue share a process as long as it lives: engines and differences, sooner. Ends with 1 if a model
+is wrong or dead, or if fewer than 95 of 100 are packed for a fast engine.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results"
 ONE = Path(__file__).with_name("one.py")
 # The environments are made by `make models-environments`.
 CATALOGUES = {
-    "applications": ROOT / ".venv",
     "text": ROOT / ".venv",
     "hub": ROOT / ".venvs" / "models-hub",
-    "hugging_face": ROOT / ".venvs" / "models-hf",
     "legacy": ROOT / ".venvs" / "models-legacy",
     "forests": ROOT / ".venvs" / "models-forests",
+    "hugging_face": ROOT / ".venvs" / "models-hf",
+    "applications": ROOT / ".venv",
 }
 FAST = ("native", "litert")
-SECONDS = 900
+PACKED = (*FAST, "savedmodel")
+SECONDS = 1800
 SHARE = 0.95
+ENOUGH_BYTES = 4 << 30  # a process that packed several models gets a successor
+APART = (
+    1e-4  # from stock's answer: `pack` itself allows a tenth of it, against the same graph in TensorFlow's C library
+)
 HEAD = """# Models of other projects
 
-What `make test-models` has packed so far, by project. Times mean something only if the machine was otherwise idle; the
-columns of predictions are filled with `--times`.
+What `make test-models` has packed, by project: each small or with small inputs, with random weights. "Largest
+difference" is to the source, in parts of the largest value, over all calls that `pack` compared. The columns of times,
+which mean something only if the machine was otherwise idle, are filled with `--times`.
 
 """
+
+Row = dict[str, Any]
 
 
 def surroundings(python: Path) -> dict[str, str]:
@@ -65,87 +82,166 @@ def names(python: Path, catalogue: str) -> list[str]:
     return done.stdout.split("\n")[:-1]
 
 
-def try_one(python: Path, catalogue: str, name: str, *, times: bool) -> dict[str, Any]:
+def try_one(python: Path, catalogue: str, name: str, *, times: bool) -> Row:
     with tempfile.TemporaryDirectory(prefix="glowplug-models-") as scratch:
-        row = ask(python, catalogue, name, scratch)
+        row = ask(python, catalogue, name, scratch, *(["--call"] if times else []))
         if times and (Path(scratch) / "call.pickle").is_file():
-            sides = {}
-            for side in ("stock", "glowplug"):
-                if side == "stock" and "source" in row:
-                    continue
-                sides[side] = ask(python, "--first", side, scratch)
-            row["times"] = sides
-    return {"catalogue": catalogue, "project": name.partition(":")[0], "model": name.partition(":")[2], **row}
+            row["times"] = {side: ask(python, "--first", side, scratch) for side in ("stock", "glowplug")}
+    return row
 
 
-def table(rows: list[dict[str, Any]]) -> str:
+class Together:
+    """A process that packs one model after the other. One that dies with a model is followed by another."""
+
+    def __init__(self, python: Path, catalogue: str) -> None:
+        self._python, self._catalogue = python, catalogue
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, name: str) -> Row:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [str(self._python), str(ONE), "--together", self._catalogue],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=surroundings(self._python),
+            )
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(name.encode() + b"\n")
+        process.stdin.flush()
+        late = threading.Timer(SECONDS, process.kill)
+        late.start()
+        try:
+            for line in process.stdout:
+                if line.startswith(b"row: "):
+                    row: Row = json.loads(line.removeprefix(b"row: "))
+                    if psutil.Process(process.pid).memory_info().rss > ENOUGH_BYTES:
+                        self.close()
+                    return row
+        finally:
+            late.cancel()
+        self._process = None
+        return {"outcome": "crashed", "reason": f"exit code {process.wait()}"}
+
+    def close(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            self._process.wait()
+        self._process = None
+
+
+def code() -> str:
+    """Return which state of the code made a row: a digest of the sources that have to do with packing and loading."""
+    digest = hashlib.sha256()
+    for folder in ("convert", "loader", "runtime", "bundle"):
+        for path in sorted((ROOT / "src" / "glowplug" / folder).rglob("*.py")):
+            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def table(rows: list[Row]) -> str:
     lines = [
         "| project | model | engine | largest difference | pack | size | first answer, stock and ours | steady ratio |"
     ]
     lines.append("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for row in rows:
-        times = row.get("times", {})
-        stock, ours = times.get("stock", {}), times.get("glowplug", {})
-        both = "first_s" in stock and "first_s" in ours
-        note = f" ({row['reason'][:80]})" if row.get("reason") else ""
-        lines.append(_line(row, note, stock, ours, both=both))
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(_line, rows)])
 
 
-def _line(row: dict[str, Any], note: str, stock: dict[str, Any], ours: dict[str, Any], *, both: bool) -> str:
-    first = f"{stock['first_s']:.2f} s, {ours['first_s']:.2f} s" if both else ""
-    steady = f"{ours['steady_s'] / stock['steady_s']:.2f}" if both else ""
+def _line(row: Row) -> str:
+    times = row.get("times", {})
+    stock, ours = times.get("stock", {}), times.get("glowplug", {})
+    both = "first_s" in stock and "first_s" in ours
+    note = f" ({row['reason'][:120]})" if row.get("reason") else ""
+    packed = row["outcome"] in PACKED
     cells = (
         row["project"],
         row["model"],
         row["outcome"] + note.replace("|", "/"),
-        f"{row.get('max_rel', 0):.1e}",
-        f"{row.get('pack_s', 0):.1f} s",
-        f"{row.get('bundle_bytes', 0) / 1e6:.1f} MB",
-        first,
-        steady,
+        f"{row['max_rel']:.1e}" if packed else "",
+        f"{row['pack_s']:.1f} s" if times else "",
+        f"{row['bundle_bytes'] / 1e6:.1f} MB" if packed else "",
+        f"{stock['first_s']:.2f} s, {ours['first_s']:.2f} s" if both else "",
+        f"{ours['steady_s'] / stock['steady_s']:.2f}" if both else "",
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _summary(rows: list[Row]) -> tuple[str, bool]:
+    """Return one sentence about all rows, and whether they are good enough."""
+    built = [row for row in rows if row["outcome"] != "not built"]
+    fast = [row for row in built if row["outcome"] in FAST]
+    dead = [row for row in built if row["outcome"] not in PACKED or _died(row)]
+    wrong = [row for row in built if _is_wrong(row)]
+    states = {row.get("code") for row in built}
+    text = (
+        f"{len(built)} models of {len({row['project'] for row in built})} projects: {len(fast)} for a fast engine, "
+        f"{len(built) - len(fast) - len(dead)} for `savedmodel`, {len(dead)} refused or dead, {len(wrong)} wrong; "
+        f"{len(rows) - len(built)} could not be built; made by {len(states)} states of the code."
+    )
+    return text, bool(built) and not dead and not wrong and len(fast) >= SHARE * len(built)
+
+
+def _died(row: Row) -> bool:
+    return any("first_s" not in side for side in row.get("times", {}).values())
+
+
+def _is_wrong(row: Row) -> bool:
+    return not row.get("random") and row.get("times", {}).get("glowplug", {}).get("to_stock", 0.0) > APART
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("catalogues", nargs="*", choices=[*CATALOGUES, []], default=[])
     parser.add_argument("--times", action="store_true")
+    parser.add_argument("--together", action="store_true", help="models of a catalogue share a process")
+    parser.add_argument("--again", action="store_true", help="also what has a row already")
     parser.add_argument("--only", default="", help="models whose name contains this")
     options = parser.parse_args()
-    rows = []
+    rows = _read()
     for catalogue in options.catalogues or CATALOGUES:
         python = CATALOGUES[catalogue] / "bin" / "python"
         if not python.exists():
             print(f"{catalogue}: there is no {python}", file=sys.stderr)
             continue
+        worker = Together(python, catalogue)
         for name in names(python, catalogue):
-            if options.only in name:
-                row = try_one(python, catalogue, name, times=options.times)
-                rows.append(row)
-                seconds = row.get("pack_s", 0.0)
-                print(f"{name:<50} {row['outcome']:<11} {seconds:6.1f} s  {row.get('reason') or ''}"[:200], flush=True)
-                _write(rows)
-    built = [row for row in rows if row["outcome"] != "not built"]
-    fast = [row for row in built if row["outcome"] in FAST]
-    bad = [row for row in built if row["outcome"] in ("crashed", "refused")]
-    projects = {row["project"] for row in built}
-    print(
-        f"{len(fast)} of {len(built)} models of {len(projects)} projects for a fast engine; {len(bad)} dead or refused"
-    )
-    return 0 if built and not bad and len(fast) >= SHARE * len(built) else 1
+            if options.only not in name or (not options.again and _is_done(rows.get(name), times=options.times)):
+                continue
+            row = worker.ask(name) if options.together else try_one(python, catalogue, name, times=options.times)
+            project, _, model = name.partition(":")
+            rows[name] = {"catalogue": catalogue, "project": project, "model": model, "code": code(), **row}
+            seconds = row.get("pack_s", 0.0)
+            print(f"{name:<50} {row['outcome']:<11} {seconds:6.1f} s  {row.get('reason') or ''}"[:200], flush=True)
+            _write(rows)
+        worker.close()
+    text, good = _summary(list(rows.values()))
+    print(text)
+    return 0 if good else 1
 
 
-def _write(rows: list[dict[str, Any]]) -> None:
-    """Replace what was written for these models before, and keep the rest."""
+def _is_done(row: Row | None, *, times: bool) -> bool:
+    """What was refused or could not be built is tried again, since it is quickly said."""
+    return row is not None and row["outcome"] in PACKED and ("times" in row or not times)
+
+
+def _read() -> dict[str, Row]:
     path = RESULTS / "models.json"
-    kept = json.loads(path.read_text())["models"] if path.exists() else []
-    new = {(row["project"], row["model"]) for row in rows}
-    rows = [row for row in kept if (row["project"], row["model"]) not in new] + rows
-    rows = sorted(rows, key=lambda row: (row["project"], row["model"]))
-    path.write_text(json.dumps({"models": rows}, indent=1) + "\n")
-    path.with_suffix(".md").write_text(HEAD + table(rows) + "\n")
+    rows = json.loads(path.read_text())["models"] if path.exists() else []
+    return {f"{row['project']}:{row['model']}": row for row in rows}
+
+
+def _write(rows: dict[str, Row]) -> None:
+    kept = sorted(rows.values(), key=lambda row: (row["project"], row["model"]))
+    path = RESULTS / "models.json"
+    for target, text in (
+        (path, json.dumps({"models": kept}, indent=1) + "\n"),
+        (path.with_suffix(".md"), HEAD + _summary(kept)[0] + "\n\n" + table(kept) + "\n"),
+    ):
+        unfinished = target.with_name(f".{target.name}")
+        unfinished.write_text(text)
+        unfinished.replace(target)
 
 
 if __name__ == "__main__":

@@ -218,7 +218,7 @@ def training() -> Profile:
         )
         tape.spend(45 * MS)
     tape.spend(120 * MS)
-    tape.leaf("interpreter", "exit", "exit", 480 * MS)
+    tape.leaf("exit", "exit", "exit", 480 * MS)
     wall_ns = tape.now_ns
     reader = Tape(ROOT, WORKER, 2_000 * MS)
     with reader.span("user_code", "prefetch", "thread"):
@@ -388,7 +388,7 @@ def large(modules: int = 3_000, spans: int = 15_000) -> Profile:
             ):
                 tape.spend(chance.randint(100_000, 3_000_000))
                 tape.leaf("graph_optimization", "constant_folding", "pass", chance.randint(10_000, 200_000), count=1)
-    tape.leaf("interpreter", "exit", "exit", 300 * MS)
+    tape.leaf("exit", "exit", "exit", 300 * MS)
     wall_ns = tape.now_ns
     return Profile(
         command=("python", "-m", "project.train"),

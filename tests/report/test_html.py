@@ -87,13 +87,22 @@ def test_a_cycle_of_parents_does_not_hang() -> None:
 
 def test_missing_jinja_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UsageError, match=r"pip install glowplug\[report\]"):
+    with pytest.raises(UsageError, match=r"pip install 'glowplug\[report\]'"):
         render_html(profiles.training())
 
 
 def test_empty_profile_renders() -> None:
-    empty = Profile((), 0, 0, {}, (), {})
-    assert b"Where the time went" in render_html(empty)
+    page = render_html(Profile((), 0, 0, {}, (), {}))
+    assert b"Where the time went" in page
+    assert b"None found." in page
+    assert b"Nothing was found that would make this start shorter." in page
+
+
+def test_says_how_long_the_start_took_and_what_would_help_most() -> None:
+    page = render_html(profiles.training()).decode()
+    assert "<strong>23.5 s</strong>" in page
+    assert "from launch to the end of the first step; 32.6 s in all" in page
+    assert "What would help most (two_traces_on_first_step)" in page
 
 
 @given(st.text(st.characters(codec=None), max_size=40))

@@ -90,7 +90,7 @@ def test_without_rich_the_same_text_and_a_hint(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(terminal, "find_spec", lambda name: None)
     text = rendered(profiles.training(), color=True)
     assert text.startswith(whole)
-    assert "pip install glowplug[report]" in text
+    assert "pip install 'glowplug[report]'" in text
 
 
 def test_ascii_terminals_get_ascii() -> None:
@@ -107,6 +107,26 @@ def test_the_unexplained_is_always_shown_and_the_sum_is_wall_time() -> None:
     assert any(line.startswith("user code") for line in lines)
     assert any(line.startswith("unaccounted") and "100.0 %" in line for line in lines)
     assert any(line.startswith("sum = wall time") and "10.0 ms" in line for line in lines)
+
+
+def test_ends_with_what_would_help_most() -> None:
+    last = " ".join(rendered(profiles.training()).split("\n\n")[-1].split())
+    assert last == (
+        "What would help most (two_traces_on_first_step): Variables were created inside the first trace, so TensorFlow"
+        " traced again. It would save about 7.30 s of 32.6 s."
+    )
+
+
+def test_no_finding_is_said() -> None:
+    text = rendered(dataclasses.replace(profiles.training(), findings=()))
+    assert "Findings\nnone found\n" in text
+    assert text.endswith("\nNothing was found that would make this start shorter.\n")
+
+
+def test_a_danger_has_no_seconds() -> None:
+    danger = Finding("fork_after_runtime_start", "forked", {}, 0, Remedy("Start workers with spawn. Or not."))
+    text = rendered(dataclasses.replace(profiles.training(), findings=(danger,)))
+    assert text.endswith("What would help most (fork_after_runtime_start): Start workers with spawn.\n")
 
 
 def test_killed_runs_say_so() -> None:

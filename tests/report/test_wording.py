@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from glowplug.report import wording
 
 
-@given(st.text(st.characters(codec=None)), st.integers(0, 40), st.sampled_from(["start", "end"]))
+def test_names_lose_their_middle() -> None:
+    assert wording.clip("tensorflow.python.ops.math_ops", 15, keep="ends") == "tensorf…ath_ops"
+    assert wording.clip("short", 15, keep="ends") == "short"
+
+
+@given(st.text(st.characters(codec=None)), st.integers(0, 40), st.sampled_from(["start", "end", "ends"]))
 def test_clip_and_pad_give_exact_widths(text: str, width: int, keep: str) -> None:
     assert wording.cell_width(wording.clip(text, width, keep=keep)) <= width
     assert wording.cell_width(wording.pad(text, width, keep=keep)) == width

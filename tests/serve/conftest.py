@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.serve.echo_model import save_echo
 from tests.serve.server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
     def pack(source: Path) -> Path:
         if source not in made:
             target = folder / f"{len(made)}.glow"
-            command = [sys.executable, "-m", "glowplug", "pack", source, "-o", target]
+            command = [sys.executable, "-m", "glowplug", "pack", "--prefer", "any", source, "-o", target]
             subprocess.run(command, check=True, capture_output=True)
             made[source] = target
         return made[source]
@@ -52,4 +53,13 @@ def half_plus_two(shared_models: Path, packed: Callable[[Path], Path]) -> Path:
 def server(half_plus_two: Path) -> Iterator[Server]:
     """A server of one small bundle that tests share; whoever changes its state starts another."""
     with Server(f"half={half_plus_two}", "--instances", 2, "--access-log") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def echo_server(tmp_path_factory: pytest.TempPathFactory, packed: Callable[[Path], Path]) -> Iterator[Server]:
+    """A server of the model that answers what it was given; nobody changes its state."""
+    source = tmp_path_factory.mktemp("echo") / "123"
+    save_echo(source)
+    with Server(f"echo={packed(source)}") as started:
         yield started

@@ -90,7 +90,7 @@ class EchoServer:
         self.waiting.release()
         try:
             await asyncio.wait_for(self.let_go.wait(), float(data or b"3600"))
-        except asyncio.TimeoutError:
+        except TimeoutError:
             pass
         except asyncio.CancelledError:
             self.cancelled.release()

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,10 @@ class Server:
 
     def __init__(self, *arguments: Any, wait: bool = True, environment: dict[str, str] | None = None) -> None:
         self.rest_port, self.grpc_port = free_port(), free_port()
+        self._folder = tempfile.TemporaryDirectory(prefix="glowplug-")
+        self.control = f"unix:{self._folder.name}/control.sock"
+        if "--control-socket" not in arguments:
+            arguments = (*arguments, "--control-socket", self.control)
         ports = ["--rest-port", self.rest_port, "--grpc-port", self.grpc_port, "--log-json", "--json"]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "glowplug", "serve", *map(str, [*arguments, *ports])],
@@ -61,6 +66,7 @@ class Server:
         self._reader.join()
         for stream in (self.process.stdout, self.process.stderr):
             stream.close()
+        self._folder.cleanup()
 
     def wait_ready(self, timeout: float = 60) -> dict[str, Any]:
         assert self.process.stdout is not None

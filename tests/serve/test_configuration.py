@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from glowplug.core.errors import StorageError, UsageError
+from glowplug.core.errors import LocationError, StorageError, UsageError
 from glowplug.serve.models.config import Policy, from_argument, read_config_file
 from glowplug.serve.models.sources import find_versions
 from glowplug.serve.workers.batching import read_batching
@@ -45,7 +45,6 @@ def test_a_config_file(tmp_path):
         ("nonsense", "Error parsing text-format tensorflow.serving.ModelServerConfig"),
         ('model_config_list { config { name: "a" } config { name: "a" } }', "configured twice"),
         ('model_config_list { config { name: "a b" base_path: "/x" } }', "cannot have spaces"),
-        ('model_config_list { config { name: "a" base_path: "s3://x" } }', "local paths"),
         ('model_config_list { config { name: "a" model_platform: "other" } }', "only TensorFlow models"),
         ("custom_model_config { }", "custom_model_config is not supported"),
     ],
@@ -65,6 +64,17 @@ def test_models_on_the_command_line():
     assert from_argument("/x/resnet.glow").name == "resnet"
     with pytest.raises(UsageError):
         from_argument("a/b=/x")
+
+
+def test_models_at_urls(tmp_path):
+    assert (from_argument("a=s3://b/x=y/").name, from_argument("a=s3://b/x=y/").url) == ("a", "s3://b/x=y")
+    assert from_argument("s3://b/x=y/resnet.glow").name == "resnet"
+    text = 'model_config_list { config { name: "a" base_path: "hdfs:///models/a" } }'
+    assert read_config_file(write(tmp_path, text))[0].url == "hdfs:///models/a"
+    for place in ("made-up://x", "https://user:hunter2@x/y", "s3://b/x?token=hunter2"):
+        with pytest.raises(LocationError) as caught:
+            read_config_file(write(tmp_path, text.replace("hdfs:///models/a", place)))
+        assert "hunter2" not in str(caught.value)
 
 
 def test_batching_parameters(tmp_path):

@@ -15,18 +15,15 @@ import pytest
 from glowplug.serve.wire.limits import Limits
 from glowplug.serve.wire.messages import serving
 from glowplug.serve.wire.tensor_proto import decode, encode
-from tests.serve.echo_model import TYPES, VALUES, save_echo
+from tests.serve.echo_model import TYPES, VALUES
 from tests.serve.server import Server
 
 pytestmark = pytest.mark.tensorflow
 
 
-@pytest.fixture(scope="module")
-def echo(tmp_path_factory, packed):
-    source = tmp_path_factory.mktemp("echo") / "123"
-    save_echo(source)
-    with Server(f"echo={packed(source)}") as server:
-        yield server
+@pytest.fixture
+def echo(echo_server):
+    return echo_server
 
 
 def ask(server: Server, signature: str, text: str) -> tuple[int, str]:

@@ -113,7 +113,7 @@ def reload(server, *models):
     request.config.model_config_list.SetInParent()
     for name, path in models:
         request.config.model_config_list.config.add(name=name, base_path=str(path), model_platform="tensorflow")
-    return server.call(RELOAD, request, "ReloadConfigResponse")
+    return server.call(RELOAD, request, "ReloadConfigResponse", address=server.control)
 
 
 def test_a_reload_waits_for_its_models_and_says_which_cannot_be_loaded(shared_models, half_plus_two, tmp_path):
@@ -129,7 +129,7 @@ def test_a_reload_waits_for_its_models_and_says_which_cannot_be_loaded(shared_mo
             reload(server, plus_two, ("bad", tmp_path / "bad"))
         assert caught.value.code() is grpc.StatusCode.UNKNOWN
         with pytest.raises(grpc.RpcError, match="only a model_config_list") as caught:
-            server.call(RELOAD, serving("ReloadConfigRequest")(), "ReloadConfigResponse")
+            server.call(RELOAD, serving("ReloadConfigRequest")(), "ReloadConfigResponse", address=server.control)
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert server.predict("half", {"x": TWO}).outputs["y"].float_val == [3.0]
 
@@ -193,7 +193,7 @@ def test_a_config_file_that_is_read_once(half_plus_two, tmp_path):
 def test_flags_that_change_nothing_are_taken(half_plus_two):
     flags = [
         "--grpc_channel_arguments=grpc.max_connection_age_ms=2000,grpc.so_reuseaddr=1",
-        "--prefer_tflite_model=true",
+        "--num_tflite_pools=2",
         "--enable_profiler",
         "--xla_cpu_compilation_enabled=true",
         "--enable_grpc_healthcheck_service=true",

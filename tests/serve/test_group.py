@@ -12,6 +12,7 @@ from glowplug.core.manifest import Port, Signature, TensorSpec
 from glowplug.serve.workers import packets
 from glowplug.serve.workers.batching import Batching
 from glowplug.serve.workers.group import Group, GroupSettings
+from glowplug.serve.workers.jobs import Timing
 from glowplug.serve.workers.spec import WorkerSpec, signatures_to_json
 
 SPEC = TensorSpec("float32", (None,))
@@ -199,6 +200,41 @@ def test_batches_are_joined_padded_and_taken_apart():
             submit(group, *range(9))
 
     run(scenario())
+
+
+def test_calls_that_are_timed_learn_when_their_batch_ran():
+    async def scenario():
+        group, workers = await started(1, batching=Batching(True, max_batch_size=3, timeout_s=1000))
+        first, second = Timing(), Timing()
+        inputs = {"x": np.ones(1, np.float32)}
+        answers = [group.submit("s", inputs, ("y",), 30.0, timing) for timing in (first, None, second)]
+        number, x = await workers.receive(0)
+        times = np.array([10, 20, 99], np.int64)
+        await workers.send(0, *packets.pack(packets.ANSWER, number, None, {"y": x * 2, packets.TIMES: times}))
+        assert [list(await one) for one in answers] == [["y"]] * 3
+        for timing in (first, second):
+            assert (timing.rows, timing.began_ns, timing.ended_ns, timing.pid) == (3, 10, 20, 99)
+            assert timing.waited_s >= 0
+
+    run(scenario())
+
+
+def test_a_worker_is_asked_for_times_only_where_they_are_wanted():
+    async def wanted(timing):
+        group, workers = await started(1)
+        answer = group.submit("s", {"x": np.ones(1, np.float32)}, ("y",), 30.0, timing)
+        seen = []
+        splitter = packets.Splitter(lambda kind, number, head, payload: seen.append((number, head, payload)))
+        while not seen:
+            splitter.feed(await asyncio.get_running_loop().sock_recv(workers.channels[0], 1))
+        number, head, payload = seen[0]
+        (name, outputs), inputs = packets.unpack(head, payload)
+        await workers.send(0, *packets.pack(packets.ANSWER, number, None, {"y": inputs["x"]}))
+        await answer
+        return name, outputs
+
+    assert run(wanted(None)) == ("s", ["y"])
+    assert run(wanted(Timing())) == ("s", ["y", packets.TIMES])
 
 
 def test_one_bad_call_does_not_spoil_its_batch():

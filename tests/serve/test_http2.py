@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import struct
 
 import grpc
@@ -45,6 +47,29 @@ def head(block: bytes, number: int = 1, flags: int = frames.END_HEADERS) -> byte
 def wait(number: int) -> bytes:
     """Return the head of one of many calls: after the first, every field is in the table."""
     return head(WAIT if number == 1 else b"\x83\x86\xc1\xc0\xbf\xbe", number)
+
+
+# A head that leaves the table as it is: the same bytes for any number.
+WAIT_PLAIN = b"".join(
+    b"\0" + bytes([len(key)]) + key.encode() + bytes([len(value)]) + value.encode()
+    for key, value in [(k, "/test/Wait" if k == ":path" else v) for k, v in HEAD]
+)
+
+
+def many_fields(number: int, count: int) -> bytes:
+    """Return a head with that many fields more, of four bytes and five, unlike that of any other number."""
+    return head(WAIT_PLAIN + b"\0\x01n\x05%05d" % number + b"\0\x01a\x01b" * count, number)
+
+
+def long_field(number: int) -> bytes:
+    """Return a field of 12,000 bytes, another one for each number."""
+    return b"\0\x01a\x7f\xe1\x5c" + b"%012000d" % number
+
+
+def in_pieces(number: int) -> bytes:
+    """Return a head in thirty frames."""
+    last = frame(frames.CONTINUATION, frames.END_HEADERS, number, WAIT_PLAIN)
+    return head(b"", number, 0) + frame(frames.CONTINUATION, 0, number) * 29 + last
 
 
 # forms that are allowed
@@ -235,6 +260,16 @@ def test_an_early_refusal_ignores_what_still_comes(server):
         (Code.ENHANCE_YOUR_CALM, head(WAIT) + frames.window_update(1, 1) * 20_000),
         (Code.ENHANCE_YOUR_CALM, frame(0x77, 0, 0) * 20_000),
         (Code.ENHANCE_YOUR_CALM, b"".join(wait(n) + frames.reset(n, Code.CANCEL) for n in range(1, 40_000, 2))),
+        # floods of few frames that hold much
+        (Code.ENHANCE_YOUR_CALM, frame(frames.SETTINGS, 0, 0, struct.pack(">HI", 4, 5) * 5000) * 3),
+        (Code.ENHANCE_YOUR_CALM, frame(frames.SETTINGS, 0, 0, struct.pack(">HI", 99, 5) * 5000) * 3),
+        (Code.ENHANCE_YOUR_CALM, frame(0x77, 0, 0, bytes(1 << 16)) * 200),
+        (Code.ENHANCE_YOUR_CALM, frame(frames.GOAWAY, 0, 0, bytes(1 << 16)) * 200),
+        (Code.ENHANCE_YOUR_CALM, b"".join(many_fields(n, 400) for n in range(1, 101, 2))),
+        (Code.ENHANCE_YOUR_CALM, b"".join(head(WAIT_PLAIN + long_field(n), n) for n in range(1, 101, 2))),
+        (Code.ENHANCE_YOUR_CALM, b"".join(in_pieces(n) for n in range(1, 1001, 2))),
+        (Code.ENHANCE_YOUR_CALM, head(WAIT) + frame(frames.DATA, 0, 1, b"x") * 20_000),
+        (Code.ENHANCE_YOUR_CALM, head(fields((":path", "/none"))) + frame(frames.DATA, 0, 1, b"x") * 20_000),
     ],
 )
 def test_what_ends_the_connection(server, code, data):
@@ -286,6 +321,44 @@ def test_a_client_that_sends_on_learns_why_the_connection_ends(server):
     with Frames(server) as client:
         client.send(frame(frames.PING, 0, 1, bytes(8)) + frame(frames.DATA, 0, 1, bytes(16384)) * 3000)
         assert client.goaway() == Code.PROTOCOL_ERROR
+
+
+def test_a_flood_of_heads_leaves_room_for_others():
+    with EchoServer() as server:
+        turn, turns = 0, []
+        make = server.rpc._application.open_stream
+
+        def tick():
+            nonlocal turn
+            turn += 1
+            server.loop.call_soon(tick)
+
+        def opened(connection, number, read):
+            turns.append(turn)
+            return make(connection, number, read)
+
+        object.__setattr__(server.rpc._application, "open_stream", opened)
+        server.loop.call_soon_threadsafe(tick)
+        with Frames(server) as client:
+            client.send(b"".join(many_fields(number, 50) for number in range(1, 2001, 2)))
+            client.send(frame(frames.PING, 0, 0, b"all done"))
+            assert client.wait_for(frames.PING)[3] == b"all done"
+    assert len(turns) == 1000
+    assert len(set(turns)) > 15  # 370 kB come in a few reads; a turn used to take all that had come
+
+
+def test_a_peer_that_does_not_read_is_not_listened_to():
+    with EchoServer() as server, Frames(server) as client:
+        client.socket.settimeout(5)
+        first = head(fields((":path", "/" + "\N{SNOWMAN}" * 70)), 1, END)
+        others = (head(b"\x83\x86\xc1\xc0\xbf\xbe", number, END) for number in range(3, 800_000, 2))
+        client.send(first)
+        with contextlib.suppress(TimeoutError):  # the server has stopped reading
+            for chunk in iter(lambda: b"".join(itertools.islice(others, 1000)), b""):
+                client.send(chunk)
+        still_answers(server)
+        for connection in list(server.rpc._connections):  # the one that asks on has gone, or has nothing to wait for
+            assert connection._transport.get_write_buffer_size() < 4 << 20
 
 
 @pytest.mark.parametrize(
@@ -362,14 +435,14 @@ def test_a_remembered_block_means_what_it_says_now(sequence):
             encoder.header_table_size = size
         for _ in range(3):
             block = encoder.encode([*HEAD, *extra], huffman=huffman)
-            assert reader.request(block) == [tuple(field) for field in plain.decode(block, raw=True)]
+            assert reader.request(block)[0] == [tuple(field) for field in plain.decode(block, raw=True)]
 
 
 def test_the_same_bytes_with_another_table():
     reader = HeaderReader(dict)
     base = b"\x83\x86\x84"  # POST, http, /
-    assert reader.request(base + b"\x40\x01a\x01" + b"1")[b"a"] == b"1"
-    assert reader.request(base + b"\xbe")[b"a"] == b"1"
-    assert reader.request(base + b"\xbe")[b"a"] == b"1"  # remembered
+    assert reader.request(base + b"\x40\x01a\x01" + b"1")[0][b"a"] == b"1"
+    assert reader.request(base + b"\xbe")[0][b"a"] == b"1"
+    assert reader.request(base + b"\xbe")[0][b"a"] == b"1"  # remembered
     reader.trailers(b"\x40\x01a\x01" + b"2")  # another entry at the same index
-    assert reader.request(base + b"\xbe")[b"a"] == b"2"
+    assert reader.request(base + b"\xbe")[0][b"a"] == b"2"

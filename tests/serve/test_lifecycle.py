@@ -12,12 +12,10 @@ import subprocess
 import sys
 import threading
 
-import grpc
 import numpy as np
 import psutil
 import pytest
 
-from glowplug.serve.wire.messages import serving
 from tests.serve.server import Server, copy_version
 
 pytestmark = pytest.mark.tensorflow
@@ -252,20 +250,3 @@ def test_rest_over_a_unix_socket(half_plus_two, socket_folder):
         client.connect(str(path))
         client.sendall(b"GET /readyz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
         assert client.recv(65536).startswith(b"HTTP/1.1 200 OK")
-
-
-def test_only_this_machine_may_change_the_configuration(half_plus_two):
-    outside = [
-        one.address
-        for addresses in psutil.net_if_addrs().values()
-        for one in addresses
-        if one.family == socket.AF_INET and not one.address.startswith("127.")
-    ]
-    if not outside:
-        pytest.skip("this machine has no address but loopback")
-    method, request = "/tensorflow.serving.ModelService/HandleReloadConfigRequest", serving("ReloadConfigRequest")()
-    with Server(f"half={half_plus_two}", "--host", "0.0.0.0") as server:
-        with pytest.raises(grpc.RpcError) as caught:
-            server.call(method, request, "ReloadConfigResponse", address=f"{outside[0]}:{server.grpc_port}")
-        assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
-        assert predictions(server) == [2.5]

@@ -27,7 +27,7 @@ for name in wanted:
     found[name] = {f.name: [f.number, f.type, f.is_repeated] for f in message.fields}
 print(json.dumps(found))
 """
-OURS_ALONE = ("BatchingParameters", "MonitoringConfig", "PrometheusConfig")
+OURS_ALONE = ("BatchingParameters", "MonitoringConfig", "PrometheusConfig", "SSLConfig")
 
 
 def own_messages():

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from glowplug.serve.rest.routes import error_body
+from glowplug.serve.rest.reporting import error_body
 
 pytestmark = pytest.mark.tensorflow
 

@@ -72,7 +72,8 @@ for address in addresses:
 
     request = model_management_pb2.ReloadConfigRequest()
     entry = request.config.model_config_list.config.add(name="half", base_path=base, model_platform="tensorflow")
-    reloaded = models.HandleReloadConfigRequest(request, 10).status.error_code
+    control = model_service_pb2_grpc.ModelServiceStub(grpc.insecure_channel(addresses[-1]))
+    reloaded = control.HandleReloadConfigRequest(request, 10).status.error_code
 
     seen.append([predicted, classified, regressed, both, sorted(inputs), state, reloaded])
 print(json.dumps(seen))
@@ -81,15 +82,15 @@ print(json.dumps(seen))
 
 def test_the_real_client_over_tcp_and_a_unix_socket(half_plus_two, socket_folder):
     pytest.importorskip("tensorflow_serving", reason="tensorflow-serving-api is not installed")
-    path = socket_folder / "grpc.sock"
-    with Server(f"half={half_plus_two}", f"--grpc_socket_path={path}") as server:
-        addresses = [f"127.0.0.1:{server.grpc_port}", f"unix:{path}"]
+    path, control = socket_folder / "grpc.sock", socket_folder / "control.sock"
+    with Server(f"half={half_plus_two}", f"--grpc_socket_path={path}", "--control-socket", control) as server:
+        addresses = [f"127.0.0.1:{server.grpc_port}", f"unix:{path}", f"unix:{control}"]
         done = subprocess.run(
             [sys.executable, "-c", CLIENT, json.dumps(addresses), half_plus_two], capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
         one = [[[[2.5], [3.0]], "float32", [2.5, 3.0], 1], 3.0, 3.0, [3.0, 3.0], ["x"], 30, 0]
-        assert json.loads(done.stdout.splitlines()[-1]) == [one, one]
+        assert json.loads(done.stdout.splitlines()[-1]) == [one, one, one]
 
 
 @pytest.mark.parametrize(

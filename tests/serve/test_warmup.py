@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,26 @@ def test_recorded_requests_are_read_back(tmp_path, version):
     done = list(warmup.run(engine, iter(planned)))
     assert engine.calls == [(1, 2), (1, 2), (2, 2), (3, 2)]
     assert [(call.rows, call.runs, call.error) for call in done] == [(1, 2, ""), (2, 1, ""), (3, 0, "too many rows")]
+
+
+def test_what_cannot_be_recorded_fails_no_prediction(tmp_path, version):
+    class Unwritable:
+        shape, nbytes, dtype = (1,), 4, np.dtype(np.void)
+
+    log = io.StringIO()
+    recorder = Recorder(tmp_path, Log(as_json=True, access=False, stream=log))
+    recorder.offer(version, "serving_default", {"x": Unwritable()})
+    assert log.getvalue().count("not_recorded") == 1
+    recorder.offer(version, "serving_default", {"x": np.zeros(3, np.float32)})  # it is not tried again
+    assert not (tmp_path / "m.requests").exists()
+
+
+def test_a_large_request_is_not_recorded(tmp_path, version):
+    recorder = Recorder(tmp_path, Log(as_json=True, access=False))
+    recorder.offer(version, "serving_default", {"x": np.zeros(recording.MAX_BYTES + 1, np.int8)})
+    recorder.offer(version, "serving_default", {"x": np.zeros(3, np.float32)})
+    (planned,) = warmup.from_serving_file(tmp_path / "m.requests", Limits())
+    assert planned.inputs["x"].shape == (3,)
 
 
 def test_recording_is_bounded(tmp_path, version):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 COUNT = """
-import signal, sys
+import signal, sys, time
 seen = []
 def handler(number, frame):
     seen.append(number)
@@ -21,7 +21,7 @@ for number in signal.valid_signals():
         signal.signal(number, handler)
 print('ready', flush=True)
 while len(seen) < int(sys.argv[1]):
-    signal.pause()
+    time.sleep(0.01)  # not `pause`, which sleeps on where a signal came just before it
 """
 EVERY = [int(number) for number in signal.valid_signals()]
 EVERY = [number for number in EVERY if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD)]
@@ -67,16 +67,20 @@ for _ in range(3):
 
 def test_an_ignored_signal_stays_ignored_until_the_program_says_otherwise(standby):
     code = """
-import signal, sys
+import signal, sys, time
+signal.signal(signal.SIGXCPU, lambda *_: print('after it', flush=True))
 print(signal.getsignal(signal.SIGTERM) == signal.SIG_IGN, flush=True)
 sys.stdin.readline()
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
 print('handled', flush=True)
-signal.pause()
+while True:
+    time.sleep(0.01)
 """
     process = standby.begin("-c", code, preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
     assert process.stdout.readline() == "True\n"
     process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGXCPU)  # a higher number: it is passed on later
+    assert process.stdout.readline() == "after it\n"
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "handled\n"

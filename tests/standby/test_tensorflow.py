@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -65,11 +66,54 @@ print(history == sorted(history, reverse=True), keras.models.load_model('m.keras
     assert done.stdout == "True 19\n", done.stderr
 
 
-def test_a_variable_that_a_library_set_is_an_error_and_not_a_wrong_backend(warm):
-    code = "import os; exec(\"os.environ['KERAS_BACKEND'] = 'jax'\"); import keras"
+# `exec` stands for an installed package: its text is not read before the program begins.
+LIBRARY_SETS = "import os; exec(\"os.environ['{}'] = '{}'\"); "
+
+
+@pytest.mark.parametrize("first", ["keras", "tensorflow"])
+def test_a_backend_that_a_library_chose_is_the_backend(warm, make_standby, tmp_path, first):
+    """Without scipy, which that backend needs, both starts fail alike."""
+    code = f"import {first}, sys; print('keras' in sys.modules); import keras; print(keras.backend.backend())"
+    code = LIBRARY_SETS.format("KERAS_BACKEND", "numpy") + code
+    environment = make_standby(tmp_path, tmp_path).environment
+    plain = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert ("scipy" in plain.stderr) != plain.stdout.endswith("numpy\n"), plain.stderr
     done = warm("-c", code)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done.stderr
+    assert done.stderr.splitlines()[-1:] == plain.stderr.splitlines()[-1:]
+
+
+def test_keras_imported_anew_trains(warm, tmp_path):
+    code = f"""
+import keras, numpy as np
+model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+model.compile('sgd', 'mse')
+history = model.fit(np.ones((8, 4)), np.ones((8, 1)), epochs=2, verbose=0).history['loss']
+model.save({str(tmp_path / "m.keras")!r})
+print(history == sorted(history, reverse=True), keras.models.load_model({str(tmp_path / "m.keras")!r}).count_params())
+print(keras.config.keras_home() if hasattr(keras.config, 'keras_home') else keras.src.backend.config._KERAS_DIR)
+"""
+    done = warm("-c", LIBRARY_SETS.format("KERAS_HOME", tmp_path) + code)
+    assert done.stdout == f"True 5\n{tmp_path}\n", done.stderr
+
+
+@pytest.mark.skipif(find_spec("tf_keras") is None, reason="tf_keras is not installed")
+def test_the_older_keras_that_a_library_chose_is_used(warm, make_standby, tmp_path):
+    code = (
+        "import tensorflow as tf, sys; print('tf_keras.src.optimizers' in sys.modules, tf._tf_uses_legacy_keras, "
+        "tf.__path__); print(tf.keras.__version__, tf.keras.layers.Dense.__module__, tf.losses.Loss.__module__)"
+    )
+    code = LIBRARY_SETS.format("TF_USE_LEGACY_KERAS", "1") + code
+    environment = make_standby(tmp_path, tmp_path).environment
+    plain = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert plain.stdout.startswith("True True"), plain.stderr
+    assert warm("-c", code).stdout == plain.stdout
+
+
+def test_another_variable_that_a_library_set_is_an_error_and_does_not_silently_fail_to_hold(warm):
+    done = warm("-c", LIBRARY_SETS.format("TF_ENABLE_ONEDNN_OPTS", "0") + "import tensorflow")
     assert done.returncode == 1
-    assert "the program changed variables that the standby has read already: KERAS_BACKEND" in done.stderr
+    assert "the program changed variables that the standby has read already: TF_ENABLE_ONEDNN_OPTS" in done.stderr
 
 
 @pytest.mark.parametrize("how", ["os.environ['KERAS_BACKEND'] = 'tensorflow'", "exec('{}')"])

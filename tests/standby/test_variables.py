@@ -94,7 +94,7 @@ def test_a_helper_that_sets_the_backend_means_a_plain_start(standby):
     standby.script(HELPER.format("jax"), "helper.py")
     done = standby.run(standby.script("import helper"))
     assert done.stderr == "not run: the program itself sets KERAS_BACKEND, which is read at import\n"
-    assert "sets KERAS_BACKEND" in standby.run("-m", "helper", start=False).stderr
+    assert "sets KERAS_BACKEND" in standby.run("-m", "helper").stderr
 
 
 def test_a_variable_that_is_in_use_already_may_be_set(standby):

@@ -9,6 +9,7 @@ where the second variant was restored. TensorFlow is imported before the first f
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -85,15 +86,14 @@ def _warm() -> None:
     ):
         import_module(module)
     from glowplug.train import switch
-    from glowplug.train.fingerprint.survey import survey
 
     switch.prepare()
-    survey()
+    gc.freeze()  # what is there stays; looking at it would copy its pages in every child
 
 
 def main() -> None:
     folder, *names = sys.argv[1:]
-    from tests.train import pitfalls, pitfalls_python, pitfalls_stock  # noqa: F401 - they add cases
+    from tests.train import pitfalls, pitfalls_python, pitfalls_state, pitfalls_stock  # noqa: F401 - they add cases
 
     _warm()
 

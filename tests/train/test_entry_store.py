@@ -48,6 +48,18 @@ def test_pruning_removes_what_was_not_used_for_longest(store, monkeypatch):
     assert prune(store, max_bytes=10) == []
 
 
+def test_counts_of_restores_go_with_their_entry(tmp_path):
+    store = DirectoryStore(tmp_path / "store")
+    for name in ("a", "b"):
+        store.write(name, b"x" * 10)
+        (store.path / f"{name}.restores").write_text("{}")
+    assert [item.name for item in prune(store, older_than_s=-1000)] != []
+    assert list(store.path.iterdir()) == []
+    (store.path / "lost.restores").write_text("{}")
+    store.write("c", b"")
+    assert [place.name for place in store.path.iterdir()] == ["c.trace"]
+
+
 @pytest.mark.parametrize("name", ["../escape", "a/b", "", ".hidden", "a.b"])
 def test_names_that_could_leave_the_directory(name, tmp_path):
     with pytest.raises(StorageError):

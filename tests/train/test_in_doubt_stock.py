@@ -13,8 +13,8 @@ pytestmark = pytest.mark.tensorflow
 
 # Places that the next release of TensorFlow or Keras may break: module, and the name in it.
 PLACES = [
-    ("glowplug.train.seam", "why_stock"),
-    ("glowplug.train.seam", "ModelStep"),
+    ("glowplug.train.trainer.seam", "why_stock"),
+    ("glowplug.train.trainer.seam", "ModelStep"),
     ("glowplug.train.trace.cached", "TracedTypes"),
     ("glowplug.train.trace.cached", "plain_eager"),
     ("glowplug.train.trace.cached", "_stored_form"),
@@ -23,9 +23,9 @@ PLACES = [
     ("glowplug.train.trace.signature", "arguments_of"),
     ("glowplug.train.trace.signature", "visit_inputs"),
     ("glowplug.train.trace.signature", "traced_shapes"),
-    ("glowplug.train.step", "build_for"),
-    ("glowplug.train.step", "ModelStep.before_trace"),
-    ("glowplug.train.step", "ModelStep.served"),
+    ("glowplug.train.trainer.step", "build_for"),
+    ("glowplug.train.trainer.step", "ModelStep.before_trace"),
+    ("glowplug.train.trainer.step", "ModelStep.served"),
     ("glowplug.train.caching", "Caching.find"),
     ("glowplug.train.caching", "Caching.missed"),
     ("glowplug.train.caching", "Caching.keep"),

@@ -8,7 +8,8 @@ import keras
 import numpy as np
 import pytest
 
-from glowplug.train import draws, initializers
+from glowplug.train import initializers
+from glowplug.train.fresh import draws
 
 pytestmark = pytest.mark.tensorflow
 

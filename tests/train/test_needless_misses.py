@@ -116,12 +116,9 @@ SECOND_RUNS: dict[str, tuple[str, bool, dict[str, str]]] = {
     "parts of TensorFlow imported by name": (f"import tensorflow.lite, tensorflow.compat.v1\n{ENABLE}", False, {}),
     "the backend named": (ENABLE, False, {"KERAS_BACKEND": "tensorflow"}),
     "no colours, another language": (ENABLE, False, {"NO_COLOR": "1", "LANG": "C.UTF-8", "TERM": "dumb"}),
-    # Last, since they take the place of what the first run has stored.
     "run in place of enable": ("", True, {}),
     "enable under run": (ENABLE, True, {}),
 }
-# `run` imports TensorFlow in a way of its own, and the functions of its interface are other objects then.
-OTHER_OBJECTS = ("run in place of enable", "enable under run")
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +144,7 @@ def start(folder: Path, imports: str, *, under_run: bool, **variables: str) -> A
     return json.loads(done.stdout.splitlines()[-1]) | {"said": done.stderr}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.xfail] if name in OTHER_OBJECTS else []) for name in SECOND_RUNS],
-)
+@pytest.mark.parametrize("name", SECOND_RUNS)
 def test_a_second_run_that_differs_in_nothing_that_matters(name, first):
     folder, told = first
     imports, under_run, variables = SECOND_RUNS[name]

@@ -180,7 +180,7 @@ def test_a_strategy_stays_stock(tmp_path, caplog):
 
 def test_an_unknown_keras_stays_stock(tmp_path, caplog, monkeypatch):
     from glowplug import train
-    from glowplug.train import seam
+    from glowplug.train.trainer import seam
     from tests.train import models
 
     monkeypatch.setitem(seam.KNOWN_SOURCES, "_make_function", frozenset())
@@ -211,8 +211,8 @@ def test_functions_that_run_eagerly(tmp_path):
 @pytest.mark.parametrize("part", ["keeping", "walking"])
 def test_a_mistake_of_the_cache_does_not_fail_the_run(part, tmp_path, caplog, monkeypatch):
     from glowplug import train
-    from glowplug.train import step
     from glowplug.train.trace import cached
+    from glowplug.train.trainer import step
     from tests.train import models
 
     def broken(*_):

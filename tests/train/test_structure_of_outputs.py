@@ -121,3 +121,61 @@ def test_losses_and_metrics_are_those_of_stock(make: Any, tmp_path: Any) -> None
                 assert str(caught.value) == stock
             else:
                 assert results() == stock
+
+
+GIVEN = {  # what a step gives to loss and metrics, and what the model is compiled with
+    "what the model returns": (lambda y, p: (y, p), "mse", ["mae"]),
+    "a list of two": (lambda y, p: ([y, y], [p, p * 2.0]), ["mse", "mae"], None),
+    "a list of two, to metrics": (lambda y, p: ([y, y], [p, p * 2.0]), None, [["mae"], ["mse"]]),
+    "a list of two, to too few metrics": (lambda y, p: ([y, y], [p, p * 2.0]), "mse", ["mae"]),
+    "names": (lambda y, p: ({"a": y, "b": y}, {"a": p, "b": p - 1.0}), {"a": "mse", "b": "mae"}, None),
+    "names, some of which count": (lambda y, p: ({"a": y, "b": y}, {"a": p, "b": p}), {"a": "mse"}, {"a": ["mae"]}),
+}
+
+
+def _hands_over(given: Any, loss: Any, metrics: Any) -> Any:
+    import keras
+    import tensorflow as tf
+
+    class Model(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def call(self, x: Any) -> Any:
+            return self.dense(x)
+
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            with tf.GradientTape() as tape:
+                prediction = self(x, training=True)
+                parts = given(y, prediction)
+                total = self.compute_loss(x, *parts) if loss else tf.reduce_mean(prediction)
+            self.optimizer.apply(tape.gradient(total, self.trainable_weights), self.trainable_weights)
+            return {**self.compute_metrics(x, *parts), "total": total}
+
+    keras.utils.set_random_seed(1)
+    model = Model()
+    model.compile("sgd", loss, metrics=metrics)
+    return model
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_step_that_hands_over_something_else(name, tmp_path):
+    """Loss and metrics are made for what the step gives them, not for what the model returns."""
+    import numpy as np
+
+    from glowplug import train
+
+    def run() -> Any:
+        x = np.random.default_rng(1).random((8, 4), "float32")
+        model = _hands_over(*GIVEN[name])
+        try:
+            return model.fit(x, x[:, :1], verbose=0, shuffle=False, batch_size=4, epochs=2).history
+        except ValueError as error:
+            return str(error)
+
+    expected = run()
+    with train.enabled(tmp_path / "cache"):
+        assert [run(), run()] == [expected, expected]
+        assert train.counts().get("restored", 0) == (name == "what the model returns")

@@ -12,6 +12,7 @@ import types
 import pytest
 
 from glowplug.train.fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.survey import survey
 from glowplug.train.fingerprint.walker import Walker
 from glowplug.train.verify import witness as witness_module
 from glowplug.train.verify.witness import Witness
@@ -28,7 +29,7 @@ def judged(function, hashed=None):
     with Witness() as witness:
         function()
     try:
-        witness.check(walker.code)
+        witness.check(walker.code, survey().generated)
     except NoKeyError as error:
         return error.reason
     return ""

@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from importlib.resources import files
 
 from glowplug.core.profile import Finding, Profile
 
@@ -49,6 +50,11 @@ def advise(profile: Profile, rules: Iterable[Rule] | None = None) -> tuple[Findi
     chosen = all_rules() if rules is None else rules
     found = [_complete(rule, match) for rule in chosen for match in rule.find(view)]
     return tuple(sorted(found, key=lambda each: (-each.saves_ns, -each.saves_bytes, each.rule)))
+
+
+def read_page(rule_id: str) -> str:
+    """Return a rule's page, as Markdown. The package has a copy, which works without a network."""
+    return files("glowplug.advise").joinpath("pages", f"{rule_id}.md").read_text(encoding="utf-8")
 
 
 def with_findings(profile: Profile) -> Profile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import PurePosixPath
 
+from glowplug.core.clock import human_bytes
 from glowplug.core.profile import Profile
 
 
@@ -17,12 +18,8 @@ def seconds(ns: float) -> str:
 
 
 def size(count: float) -> str:
-    """Return a number of bytes for a sentence: `12 KB`, `3.4 MB`, `1.2 GB`."""
-    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
-        if abs(count) >= unit:
-            value = count / unit
-            return f"{value:.1f} {name}" if value < 10 else f"{value:.0f} {name}"
-    return f"{count:.0f} bytes"
+    """Return a number of bytes as reports write them: `12.0 kB`, `3.40 MB`, `1.20 GB`."""
+    return human_bytes(round(count))
 
 
 def times(count: int) -> str:
@@ -43,15 +40,20 @@ def short(function: object) -> str:
     return str(function).rpartition("<locals>.")[2]
 
 
+def bundle_name(path: str) -> str:
+    """Return the name of the bundle that `pack_command` makes of a model."""
+    name = PurePosixPath(path.rstrip("/")).name or "model"
+    return f"{name.removesuffix('.keras').removesuffix('.h5')}.glow"
+
+
 def pack_command(path: str) -> str:
     """Return the command line that packs a model into a bundle beside the working directory."""
-    name = PurePosixPath(path.rstrip("/")).name or "model"
-    stem = name.removesuffix(".keras").removesuffix(".h5")
-    return f"glowplug pack {shlex.quote(path)} -o {shlex.quote(stem + '.glow')}"
+    return f"glowplug pack {shlex.quote(path)} -o {shlex.quote(bundle_name(path))}"
 
 
 def run_command(profile: Profile, *options: str) -> str:
-    """Return the command that runs the profiled program under `glowplug run`; empty if it is no Python."""
-    if not profile.command or profile.command[0] == "--":
+    """Return the command that runs the profiled program under `glowplug run`; empty if it is no Python, or runs so."""
+    command = profile.command
+    if not command or command[0] == "--" or command[:2] == ("-m", "glowplug") or command[0].endswith("/glowplug"):
         return ""
     return shlex.join(["glowplug", "run", *options, *profile.command])

@@ -29,14 +29,14 @@ def refuse(where: str, expected: str, seen: object) -> NoReturn:
     )
 
 
-def record(value: Any, where: str, keys: frozenset[str], optional: str = "") -> dict[str, Any]:
-    """Return an object that has exactly `keys`, and perhaps the `optional` one."""
+def record(value: Any, where: str, keys: frozenset[str], *optional: str) -> dict[str, Any]:
+    """Return an object that has exactly `keys`, and perhaps some of the `optional` ones."""
     if type(value) is not dict:
         refuse(where, "an object", value)
-    if value.keys() - {optional} != keys:
+    if value.keys() - set(optional) != keys:
         if missing := sorted(keys - value.keys()):
             refuse(where, "every field of the format", f"no {', '.join(missing)}")
-        refuse(where, "no field outside the format", sorted(value.keys() - keys - {optional})[0])
+        refuse(where, "no field outside the format", sorted(value.keys() - keys - set(optional))[0])
     return value
 
 

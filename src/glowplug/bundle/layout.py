@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from glowplug.core.disk.relative_paths import objection
 from glowplug.core.errors import UnsafePathError
 
 ALIGNMENT = 64  # TF_NewTensor copies a buffer that starts below this alignment
@@ -14,12 +15,10 @@ GRAPH = "graph.pb"
 PORTABLE_GRAPH = "graph.portable.pb"
 WEIGHTS = "weights.bin"
 TFLITE = "model.tflite"
+PACKED = "packed.weights"  # of model.tflite, for one machine; the manifest names it, but not among its files
 ASSETS = "assets/"
 WARMUP = "warmup/"
 SAVED_MODEL = "saved_model/"
-
-MAX_PATH_BYTES = 1024
-MAX_COMPONENT_BYTES = 255  # NAME_MAX of the file systems a bundle travels over
 
 
 def align(offset: int) -> int:
@@ -32,19 +31,9 @@ def check_path(path: str, where: str) -> str:
 
     `where` is the place in the manifest that the message names.
     """
-    try:
-        encoded = path.encode()
-    except UnicodeEncodeError:
-        refuse_path(path, where, "it is not Unicode text")
-    if len(encoded) > MAX_PATH_BYTES:
-        refuse_path(path, where, f"it is longer than {MAX_PATH_BYTES} bytes")
-    if "\\" in path or not path.isprintable():
-        refuse_path(path, where, "it has a backslash or a character that does not print")
-    for component in path.split("/"):
-        if component in ("", ".", ".."):
-            refuse_path(path, where, "a component is empty, `.` or `..`")
-        if len(component.encode()) > MAX_COMPONENT_BYTES:
-            refuse_path(path, where, f"a component is longer than {MAX_COMPONENT_BYTES} bytes")
+    reason = objection(path)
+    if reason:
+        refuse_path(path, where, reason)
     return path
 
 

@@ -34,7 +34,7 @@ _REMEDY = "fetch or pack the bundle again"
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle whose manifest, file sizes and graphs have been checked.
+    """A bundle whose manifest and file sizes have been checked. Graphs and other files are checked when they are read.
 
     `root` is where it was found, without symbolic links; `folder` is the directory itself, and `manifest_digest` the
     SHA-256 of the manifest's file.
@@ -91,9 +91,18 @@ class Bundle:
         entry = self.manifest.files.get(layout.WEIGHTS)
         if entry is None or not entry.size:
             return mmap.mmap(-1, 1, access=mmap.ACCESS_READ)
-        with self.open_file(layout.WEIGHTS) as stream:
-            check_size(layout.WEIGHTS, os.fstat(stream.fileno()).st_size, entry)
+        with self.open_sized(layout.WEIGHTS) as stream:
             return mmap.mmap(stream.fileno(), entry.size, access=mmap.ACCESS_READ)
+
+    def open_sized(self, path: str) -> FileIO:
+        """Open a listed file that is as long as the manifest says."""
+        stream = self.open_file(path)
+        try:
+            check_size(path, os.fstat(stream.fileno()).st_size, self.manifest.files[path])
+        except BaseException:
+            stream.close()
+            raise
+        return stream
 
     def asset_path(self, asset: Asset) -> Path:
         """Return a path to the file of an asset, good as long as this bundle is referred to."""
@@ -114,9 +123,6 @@ def open_bundle(directory: Path) -> Bundle:
     for path, entry in bundle.manifest.files.items():
         with bundle.open_file(path) as stream:
             check_size(path, os.fstat(stream.fileno()).st_size, entry)
-    for path in (layout.GRAPH, layout.PORTABLE_GRAPH):
-        if path in bundle.manifest.files:
-            bundle.read_file(path)
     return bundle
 
 

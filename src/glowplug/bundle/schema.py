@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from glowplug.core.disk.digest import sha256
@@ -56,8 +57,17 @@ def dump(manifest: Manifest) -> bytes:
         body["variables"] = [
             {"name": one.name, "shape": list(one.shape), "tensor": one.tensor} for one in manifest.variables
         ]
+    if manifest.litert is not None:
+        settings = asdict(manifest.litert)
+        body["litert"] = settings if settings["largest"] is not None else _without(settings, "largest")
+    if manifest.measured:
+        body["measured"] = dict(manifest.measured)
     data = canonical(body)
     return _HEAD + data + _TAIL % sha256(data).encode()
+
+
+def _without(document: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name != key}
 
 
 def canonical(value: Any) -> bytes:

@@ -22,11 +22,14 @@ from glowplug.core.errors import (
 )
 from glowplug.core.manifest import (
     ENGINES,
+    INTERFACES,
     Asset,
     FileEntry,
     Fingerprint,
     InitStep,
+    LiteRTSettings,
     Manifest,
+    PackedWeights,
     Port,
     Signature,
     StoredTensor,
@@ -52,7 +55,7 @@ from .fields import (
 MAX_RANK = 254  # TensorFlow's own limit
 MAX_OUTPUT_INDEX = 2**31 - 1
 
-_MANIFEST = frozenset(Manifest.__dataclass_fields__) - {"variables"}
+_MANIFEST = frozenset(Manifest.__dataclass_fields__) - {"variables", "litert", "measured"}
 _SIGNATURE = frozenset(Signature.__dataclass_fields__) - {"method"}
 _PORT = frozenset({"name", "dtype", "shape", "tensor"})
 _TENSOR = frozenset(StoredTensor.__dataclass_fields__)
@@ -61,6 +64,9 @@ _ASSET = frozenset(Asset.__dataclass_fields__)
 _STEP = frozenset(InitStep.__dataclass_fields__)
 _FILE = frozenset(FileEntry.__dataclass_fields__)
 _FINGERPRINT = frozenset(Fingerprint.__dataclass_fields__)
+_LITERT = frozenset(LiteRTSettings.__dataclass_fields__) - {"largest"}
+MAX_MAGNITUDE = 1e300
+_PACKED = frozenset(PackedWeights.__dataclass_fields__)
 
 _NODE = re.compile(r"[A-Za-z0-9_.>][A-Za-z0-9_.>/\\-]*")
 _OUTPUT_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -73,7 +79,7 @@ _ENGINE_FILE = {"native": layout.GRAPH, "litert": layout.TFLITE}
 
 def parse_manifest(value: Any) -> Manifest:
     """Return the manifest that the `manifest` field of a `bundle.json` holds."""
-    body = record(value, "manifest", _MANIFEST, optional="variables")
+    body = record(value, "manifest", _MANIFEST, "variables", "litert", "measured")
     engine = body["engine"]
     if engine not in ENGINES:
         refuse("engine", f"one of {', '.join(ENGINES)}", engine)
@@ -101,6 +107,8 @@ def parse_manifest(value: Any) -> Manifest:
         fingerprint=_parse_fingerprint(body["fingerprint"]),
         provenance=free_object(body["provenance"], "provenance"),
         equivalence=free_object(body["equivalence"], "equivalence"),
+        litert=_parse_litert(body.get("litert"), engine),
+        measured=free_object(body.get("measured", {}), "measured"),
     )
 
 
@@ -111,11 +119,16 @@ def _parse_files(value: Any) -> dict[str, FileEntry]:
         if path == layout.MANIFEST:
             refuse("files", "every file but the manifest itself", path)
         entry = record(one, where, _FILE)
-        digest = entry["sha256"]
-        if type(digest) is not str or not _DIGEST.fullmatch(digest):
-            refuse(f"{where}.sha256", "64 lower-case hexadecimal digits", digest)
-        files[path] = FileEntry(size=integer(entry["size"], f"{where}.size"), sha256=digest)
+        files[path] = FileEntry(
+            size=integer(entry["size"], f"{where}.size"), sha256=_parse_digest(entry["sha256"], f"{where}.sha256")
+        )
     return files
+
+
+def _parse_digest(value: Any, where: str) -> str:
+    if type(value) is not str or not _DIGEST.fullmatch(value):
+        refuse(where, "64 lower-case hexadecimal digits", value)
+    return value
 
 
 def _check_engine_file(engine: str, files: Mapping[str, FileEntry]) -> None:
@@ -228,7 +241,7 @@ def _parse_ports(value: Any, where: str) -> dict[str, Port]:
 
 
 def _parse_signature(value: Any, where: str, tensors: Sequence[StoredTensor]) -> Signature:
-    one = record(value, where, _SIGNATURE, optional="method")
+    one = record(value, where, _SIGNATURE, "method")
     return Signature(
         inputs=_parse_ports(one["inputs"], f"{where}.inputs"),
         outputs=_parse_ports(one["outputs"], f"{where}.outputs"),
@@ -303,4 +316,32 @@ def _parse_fingerprint(value: Any) -> Fingerprint | None:
         tensorflow=text(one["tensorflow"], "fingerprint.tensorflow"),
         cpu=tuple(text(item, "fingerprint.cpu") for item in array(one["cpu"], "fingerprint.cpu")),
         environment={key: text(item, "fingerprint.environment", empty=True) for key, item in environment.items()},
+    )
+
+
+def _parse_litert(value: Any, engine: str) -> LiteRTSettings | None:
+    if (value is None) == (engine == "litert"):
+        refuse("litert", "settings for the litert engine, and for no other", value)
+    if value is None:
+        return None
+    one = record(value, "litert", _LITERT, "largest")
+    if one["interface"] not in INTERFACES:
+        refuse("litert.interface", f"one of {', '.join(INTERFACES)}", one["interface"])
+    if type(one["any_shape"]) is not bool:
+        refuse("litert.any_shape", "true or false", one["any_shape"])
+    largest = one.get("largest")
+    if largest is not None and (type(largest) not in (float, int) or not 0 < largest < MAX_MAGNITUDE):
+        refuse("litert.largest", "a positive number", largest)
+    packed = _parse_packed(one["packed"])
+    return LiteRTSettings(one["interface"], one["any_shape"], packed, None if largest is None else float(largest))
+
+
+def _parse_packed(value: Any) -> PackedWeights | None:
+    if value is None:
+        return None
+    one = record(value, "litert.packed", _PACKED)
+    return PackedWeights(
+        machine=_parse_digest(one["machine"], "litert.packed.machine"),
+        size=integer(one["size"], "litert.packed.size"),
+        sha256=_parse_digest(one["sha256"], "litert.packed.sha256"),
     )

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from glowplug.core.errors import PaddingError
-from glowplug.core.manifest import Manifest
+from glowplug.core.errors import MissingFileError, PaddingError
+from glowplug.core.manifest import FileEntry, Manifest
 
 from . import allowlist, layout
 from .reader import Bundle, check_digest, open_bundle
@@ -50,11 +50,30 @@ def verify(directory: Path, *, progress: Progress | None = None, extra_ops: Coll
                 progress(done, total)
         check_digest(path, digest.hexdigest(), entry)
     _check_padding(bundle)
+    if manifest.engine == "litert":
+        _check_litert(bundle)
     if manifest.engine == "native":
         for portable in (False, True):
             if not portable or layout.PORTABLE_GRAPH in manifest.files:
                 allowlist.check_graph(bundle.graph_bytes(portable), manifest, extra_ops=extra_ops)
     return Report(bundle.root, manifest, done, tuple(_unlisted(bundle.root, manifest)))
+
+
+def _check_litert(bundle: Bundle) -> None:
+    """Check the model, and the packed weights where they are there: they may be left behind."""
+    from .tflite import check_tflite_file
+
+    with bundle.open_sized(layout.TFLITE) as stream:
+        check_tflite_file(stream)
+    settings = bundle.manifest.litert
+    if settings is not None and settings.packed is not None:
+        try:
+            digest = hashlib.sha256()
+            for chunk in _chunks(bundle, layout.PACKED):
+                digest.update(chunk)
+        except MissingFileError:
+            return
+        check_digest(layout.PACKED, digest.hexdigest(), FileEntry(settings.packed.size, settings.packed.sha256))
 
 
 def _chunks(bundle: Bundle, path: str) -> Iterator[memoryview]:
@@ -86,9 +105,13 @@ def _check_padding(bundle: Bundle) -> None:
             position = end
 
 
+def _packed(manifest: Manifest) -> tuple[str, ...]:
+    return (layout.PACKED,) if manifest.litert is not None and manifest.litert.packed is not None else ()
+
+
 def _unlisted(root: Path, manifest: Manifest) -> Iterator[str]:
     for folder, folders, names in os.walk(root):
         for name in sorted(names + [one for one in folders if Path(folder, one).is_symlink()]):
             path = Path(folder, name).relative_to(root).as_posix()
-            if path not in (layout.MANIFEST, layout.SEAL) and path not in manifest.files:
+            if path not in (layout.MANIFEST, layout.SEAL, *_packed(manifest)) and path not in manifest.files:
                 yield path

@@ -25,6 +25,7 @@ from glowplug.core.manifest import (
     FileEntry,
     Fingerprint,
     InitStep,
+    LiteRTSettings,
     Manifest,
     Signature,
     StoredTensor,
@@ -150,6 +151,7 @@ class BundleWriter:
         fingerprint: Fingerprint | None = None,
         provenance: Mapping[str, Any] | None = None,
         equivalence: Mapping[str, Any] | None = None,
+        litert: LiteRTSettings | None = None,
     ) -> Manifest:
         """Make everything durable, write the manifest last, and return it as a reader will see it."""
         if self._weights is not None:
@@ -170,6 +172,7 @@ class BundleWriter:
                 fingerprint=fingerprint,
                 provenance=provenance or {},
                 equivalence=equivalence or {},
+                litert=litert,
             )
         )
         manifest = schema.parse(data)  # what a reader would refuse is refused here, before it is written

@@ -14,6 +14,7 @@ NAME = "budget"
 HELP = "fail when a saved profile is over its limits"
 EXAMPLE = """
 glowplug budget start.json --max 4s
+glowplug budget start.json --max-start 3s
 glowplug budget start.json --max-phase import=2.5s --max-phase trace=800ms --max-first-step 6s
 """
 
@@ -39,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", type=Path, metavar="PROFILE", help="a file that `glowplug profile -o` wrote")
     parser.add_argument("--max", type=duration, metavar="TIME", help="limit of the whole run: 2s, 350ms, 1.5")
     parser.add_argument(
+        "--max-start",
+        type=duration,
+        metavar="TIME",
+        help="limit of the cold start: to ready, or to the first step's end",
+    )
+    parser.add_argument(
         "--max-first-step", type=duration, metavar="TIME", help="limit from launch to the end of the first step"
     )
     parser.add_argument(
@@ -58,9 +65,13 @@ def run(args: argparse.Namespace) -> int:
     from glowplug.core.profile_json import read_profile
 
     profile = read_profile(args.profile)
+    if args.max is None and args.max_start is None and args.max_first_step is None and not args.max_phase:
+        _take_settings(args)
     checks = list(_checks(profile, args))
     if not checks:
-        raise UsageError("no limit was given", remedy="pass --max, --max-first-step or --max-phase")
+        raise UsageError(
+            "no limit was given", remedy="pass --max, --max-start or --max-phase, or fill [tool.glowplug.budget]"
+        )
     good = all(check.good for check in checks)
     if args.json:
         import json
@@ -101,6 +112,16 @@ def phase_limit(text: str) -> tuple[str, int]:
     return name, duration(limit)
 
 
+def _take_settings(args: argparse.Namespace) -> None:
+    """Take the limits of the project that this folder belongs to."""
+    from .budget_settings import read_limits, settings_file
+
+    path = settings_file(Path.cwd())
+    if path is not None:
+        for name, limit in read_limits(path, duration, phase_limit).items():
+            setattr(args, name, limit)
+
+
 def _checks(profile: Profile, args: argparse.Namespace) -> list[Check]:
     """A repeated profile is the run of median wall time; phases are compared by their own medians."""
     import statistics
@@ -108,6 +129,8 @@ def _checks(profile: Profile, args: argparse.Namespace) -> list[Check]:
     checks = []
     if args.max is not None:
         checks.append(Check("total", args.max, profile.wall_ns))
+    if args.max_start is not None:
+        checks.append(Check(f"cold start, to {profile.cold_start.until}", args.max_start, profile.cold_start.ns))
     if args.max_first_step is not None:
         checks.append(Check("to the end of the first step", args.max_first_step, _first_step_ns(profile)))
     for name, limit_ns in args.max_phase:

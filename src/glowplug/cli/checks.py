@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +13,8 @@ from typing import Literal
 
 from glowplug.core.clock import human_bytes, human_duration, now_ns
 from glowplug.core.errors import GlowplugError
+
+from .extras import all_extras, installed_version
 
 Status = Literal["ok", "note", "warning", "broken"]
 
@@ -24,14 +26,13 @@ _FLAVOURS = (
     "tensorflow-rocm",
     "tf-nightly",
 )
-_PYTHONS = ((3, 10), (3, 13))
+_RELEASES = ((2, 16), (2, 22))  # of TensorFlow
+_PYTHONS = ((3, 11), (3, 13))
 _COMPILED = ("tensorflow", "keras", "numpy", "glowplug")
 _OPTIONAL = {
     "keras": ".keras and .h5 models in `pack`",
     "h5py": ".h5 models in `pack`",
     "ml_dtypes": "bfloat16, float8 and int4",
-    "rich": "profiles in the terminal",
-    "jinja2": "profiles as HTML",
 }
 
 
@@ -56,11 +57,11 @@ def _python() -> Iterator[Check]:
     if _PYTHONS[0] <= sys.version_info[:2] <= _PYTHONS[1]:
         yield Check("Python", "ok", f"{version} at {sys.executable}")
     else:
-        yield Check("Python", "warning", f"{version} is untested", "use Python 3.10 to 3.13")
+        yield Check("Python", "warning", f"{version} is untested", "use Python 3.11 to 3.13")
 
 
 def _tensorflow() -> Iterator[Check]:
-    found = {name: version for name in _FLAVOURS if (version := _installed_version(name)) is not None}
+    found = {name: version for name in _FLAVOURS if (version := installed_version(name)) is not None}
     listed = ", ".join(f"{name} {version}" for name, version in found.items())
     if len(found) > 1:
         keep = "tensorflow-cpu" if "tensorflow-cpu" in found else next(iter(found))
@@ -71,14 +72,35 @@ def _tensorflow() -> Iterator[Check]:
             f"pip uninstall -y {' '.join(found)} && pip install {keep}=={found[keep]}",
         )
     elif found:
-        yield Check("TensorFlow", "ok", listed)
+        yield _supported(listed, next(iter(found.values())))
     elif importlib.util.find_spec("tensorflow") is not None:
         yield Check("TensorFlow", "note", "found, without package metadata")
+
+
+def _supported(listed: str, version: str) -> Check:
+    release = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if _RELEASES[0] <= release <= _RELEASES[1]:
+        return Check("TensorFlow", "ok", listed)
+    oldest, newest = (".".join(map(str, limit)) for limit in _RELEASES)
+    return Check(
+        "TensorFlow",
+        "warning",
+        f"{listed} is not supported: Glowplug knows TensorFlow {oldest} to {newest}",
+        f"pip install 'tensorflow-cpu>={oldest},<{_RELEASES[1][0]}.{_RELEASES[1][1] + 1}'",
+    )
 
 
 def _library() -> Iterator[Check]:
     from glowplug.runtime import library, symbols
 
+    if not library.is_installed() and installed_version("ai-edge-litert") is not None:
+        yield Check(
+            "C library",
+            "note",
+            "TensorFlow is not installed: litert bundles and .tflite models work, everything else needs it",
+            "pip install 'glowplug[cpu]'",
+        )
+        return
     try:
         began = now_ns()
         opened = library.open_library()
@@ -202,18 +224,21 @@ def _state_directory() -> Iterator[Check]:
 
 def _optional_packages() -> Iterator[Check]:
     for name, purpose in _OPTIONAL.items():
-        version = _installed_version(name)
+        version = installed_version(name)
         if version is not None:
             yield Check("optional", "ok", f"{name} {version}: {purpose}")
         else:
             yield Check("optional", "note", f"{name} is not installed: {purpose}", f"pip install {name}")
 
 
-def _installed_version(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+def _extras() -> Iterator[Check]:
+    for extra in all_extras():
+        if not extra.missing:
+            listed = ", ".join(f"{name} {version}" for name, version in extra.packages.items())
+            yield Check("extra", "ok", f"{extra.name}: {extra.purpose} ({listed})")
+        else:
+            text = f"{extra.name}: {extra.purpose}; not installed: {', '.join(extra.missing)}"
+            yield Check("extra", "note", text, f"pip install 'glowplug[{extra.name}]'")
 
 
 _LOOKS: tuple[Callable[[], Iterator[Check]], ...] = (
@@ -225,4 +250,5 @@ _LOOKS: tuple[Callable[[], Iterator[Check]], ...] = (
     _bytecode,
     _state_directory,
     _optional_packages,
+    _extras,
 )

@@ -66,3 +66,28 @@ def equality(manifest: Manifest) -> str:
     ]
     drawn = f"; only dtype and shape of {plain(random)}, which draws random numbers" if random else ""
     return f"equal to its source in {sum(calls.values())} calls: {', '.join(parts)}{drawn}"
+
+
+def measured_lines(manifest: Manifest) -> list[str]:
+    """Return a table of the engines among which `auto` chose, or nothing where the record is not one of ours."""
+    from glowplug.cli.output import table
+    from glowplug.core.clock import human_bytes, human_duration
+
+    rows: list[tuple[str, ...]] = [("", "first", "steady", "another", "size")]
+    failed = []
+    try:
+        prefer = plain(manifest.measured["prefer"])
+        for engine, one in manifest.measured["engines"].items():
+            if "failed" in one:
+                failed.append(f"  {plain(engine)}: {plain(one['failed'])}")
+                continue
+            figures = [human_duration(int(one[key])) for key in ("first_ns", "steady_ns")]
+            figures += [human_bytes(int(one[key])) for key in ("another_bytes", "disk_bytes")]
+            mark = "*" if engine == manifest.engine else ""
+            rows.append((plain(engine) + mark, *figures))
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        return []
+    lines = ["engines"]
+    if len(rows) > 1:
+        lines = [f"engines, measured in fresh processes (prefer {prefer})", table(rows)]
+    return [*lines, *failed] if len(rows) > 1 or failed else []

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from glowplug.cli.options import count
+from glowplug.cli.options import add_trusted_keys, count, trusted_keys
 
 if TYPE_CHECKING:
-    from glowplug.core.manifest import Manifest
+    from pathlib import Path
+
+    from glowplug.bundle.reader import Bundle
+    from glowplug.core.manifest import LiteRTSettings, Manifest
 
 NAME = "inspect"
 HELP = "show what a bundle holds"
@@ -21,7 +23,8 @@ glowplug inspect model.glow --tensors 0 --json
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's options."""
-    parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's directory")
+    parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's directory or URL")
+    add_trusted_keys(parser)
     parser.add_argument(
         "--tensors",
         metavar="N",
@@ -33,12 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the manifest and print it."""
-    from glowplug.bundle.reader import open_bundle
     from glowplug.bundle.seal import is_sealed_here
     from glowplug.cli.description import as_json, total_bytes
-    from glowplug.cli.output import print_json
+    from glowplug.cli.output import TransferLine, print_json
+    from glowplug.loader.origin import with_local_copy
 
-    bundle = open_bundle(Path(args.bundle))
+    with TransferLine("fetched") as transfer:
+        bundle = with_local_copy(
+            args.bundle, lambda copy: _opened(copy.path), progress=transfer, trusted=trusted_keys(args)
+        )
     sealed = is_sealed_here(bundle)
     if args.json:
         document = {
@@ -53,8 +59,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _opened(directory: Path) -> Bundle:
+    """Return a bundle whose graphs are those that were packed, as `load` would find."""
+    from glowplug.bundle import layout
+    from glowplug.bundle.reader import open_bundle
+
+    bundle = open_bundle(directory)
+    for path in {layout.GRAPH, layout.PORTABLE_GRAPH} & set(bundle.manifest.files):
+        bundle.read_file(path)
+    return bundle
+
+
 def _lines(name: str, manifest: Manifest, limit: int, *, sealed: bool) -> list[str]:
-    from glowplug.cli.description import equality, plain, total_bytes
+    from glowplug.cli.description import equality, measured_lines, plain, total_bytes
     from glowplug.cli.output import table
     from glowplug.core.clock import human_bytes
     from glowplug.core.manifest import TensorSpec
@@ -62,6 +79,8 @@ def _lines(name: str, manifest: Manifest, limit: int, *, sealed: bool) -> list[s
     lines = [f"{name}: {manifest.engine} bundle of {human_bytes(total_bytes(manifest))}"]
     if manifest.fingerprint is not None:
         lines.append(f"  optimised for TensorFlow {manifest.fingerprint.tensorflow}, {_cpu(manifest)}")
+    if manifest.litert is not None:
+        lines.append(f"  {_litert(manifest.litert)}")
     if manifest.engine == "savedmodel":
         lines.append(f"  packed by this user: {'yes' if sealed else 'no, so it loads only with --trust'}")
     if manifest.op_libraries:
@@ -87,7 +106,25 @@ def _lines(name: str, manifest: Manifest, limit: int, *, sealed: bool) -> list[s
     if manifest.provenance:
         lines += ["", "provenance"]
         lines.append(table([(plain(key), plain(value)) for key, value in sorted(manifest.provenance.items())]))
-    return [*lines, "", "equivalence", f"  {equality(manifest)}", *_outputs(manifest)]
+    lines += ["", "equivalence", f"  {equality(manifest)}", *_outputs(manifest)]
+    measured = measured_lines(manifest)
+    return [*lines, "", *measured] if measured else lines
+
+
+def _litert(settings: LiteRTSettings) -> str:
+    from glowplug.core.clock import human_bytes
+
+    means = {
+        "compiled": "CompiledModel",
+        "declared": "CompiledModel for the declared shapes, an interpreter for others",
+        "interpreter": "an interpreter",
+    }[settings.interface]
+    parts = [f"runs in LiteRT through {means}"]
+    if settings.packed is not None:
+        parts.append(f"weights packed for one machine take {human_bytes(settings.packed.size)}")
+    if settings.largest is not None:
+        parts.append(f"takes numbers up to {settings.largest:g}, and no NaN")
+    return "; ".join(parts)
 
 
 def _outputs(manifest: Manifest) -> list[str]:

@@ -4,42 +4,61 @@ A verb is a module of this folder with `NAME`, `HELP` (one line), `EXAMPLE` (com
 `add_arguments(parser)` and `run(args) -> int`. Only the chosen verb's module is imported, and it imports what is heavy
 inside `run`, so that `glowplug --help` starts at once. This is the one place that prints errors and turns them into
 exit codes. A verb whose process becomes the user's program returns a function instead of a code: it is called once the
-handlers of this module are gone, and what it raises is the program's own affair.
+handlers of this module are gone, and what it raises is the program's own affair. Such a verb may have
+`run_plain(words)`, which takes a plain command line without a parser, or returns None. A verb with
+`PROGRAM_OWNS_STDOUT` has `--json-file FILE` in the place of `--json`: stdout is the program's.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import signal
 import sys
-from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NoReturn
 
 from glowplug.core.errors import GlowplugError
-from glowplug.core.version import VERSION
 
-from .options import VerbParser
+TYPE_CHECKING = False  # type checkers take it for true; `glowplug run` is the program's start, and typing costs 5 ms
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn
 
 # name -> (module, the module's HELP)
 VERBS = {
     "profile": ("glowplug.cli.profile", "run a script, a module or a command and show where its start went"),
     "run": ("glowplug.cli.run", "run a script, a module or a piece of code faster, with no edit to it"),
-    "report": ("glowplug.cli.report", "render a saved profile: terminal, HTML, Perfetto trace, JSON"),
+    "report": ("glowplug.cli.report", "render a saved profile: terminal, HTML, Perfetto trace, speedscope, JSON"),
     "compare": ("glowplug.cli.compare", "compare two saved profiles by phase, with noise taken into account"),
     "budget": ("glowplug.cli.budget", "fail when a saved profile is over its limits"),
+    "explain": (
+        "glowplug.cli.explain",
+        "show the page of a rule: its symptom, the reason, the remedy, how the saving is estimated",
+    ),
     "pack": (
         "glowplug.cli.pack",
-        "turn a SavedModel, .keras or .h5 model into a bundle, outputs proven equal",
+        "turn a SavedModel, .keras, .h5 or .tflite model into a bundle, outputs proven equal",
     ),
+    "push": ("glowplug.cli.push", "store a bundle under a URL: only what the storage does not have is sent"),
+    "pull": ("glowplug.cli.pull", "fetch what a URL names into this host's node cache, or into a directory"),
     "inspect": ("glowplug.cli.inspect", "show what a bundle holds"),
     "verify": ("glowplug.cli.verify", "check every byte of a bundle"),
     "predict": ("glowplug.cli.predict", "call a bundle once, and say how long it took"),
+    "bench": (
+        "glowplug.cli.bench",
+        "measure a model in stock TensorFlow, its peers and every engine, in fresh processes",
+    ),
     "standby": ("glowplug.cli.standby", "start, look at or stop the warm standby that runs begin from"),
     "serve": ("glowplug.cli.serve", "serve bundles and SavedModels over TensorFlow Serving's REST and gRPC API"),
-    "cache": ("glowplug.cli.cache", "look into the trace cache, explain it, or make it smaller"),
+    "cache": (
+        "glowplug.cli.cache",
+        "look into the trace cache and the node cache, explain, check, make them smaller, or take traces elsewhere",
+    ),
+    "keygen": ("glowplug.cli.keygen", "make a pair of keys: one signs what is pushed, the other is trusted"),
     "demo": ("glowplug.cli.demo", "a tour: stock TensorFlow against Glowplug on a model it builds itself"),
+    "complete": (
+        "glowplug.cli.complete",
+        "print a script that completes glowplug's command line in bash, zsh or fish",
+    ),
     "doctor": ("glowplug.cli.doctor", "say what this machine can and cannot do"),
 }
 
@@ -57,17 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_verb(arguments: list[str]) -> int | Callable[[], int]:
-    previous = signal.signal(signal.SIGTERM, _terminated)
     try:
-        parser = build_parser(arguments)
-        args = parser.parse_args(arguments)
-        if args.verb is None:
-            parser.print_help()
-            return 2
-        outcome: int | Callable[[], int] = args.run(args)
-        if sys.stdout is not None and not callable(outcome):
-            sys.stdout.flush()  # here, so that a closed pipe is met below and not at interpreter exit
-        return outcome
+        return _run_plainly(arguments) or _parse_and_run(arguments)
     except GlowplugError as error:
         return _fail(error, str(error), error.exit_code)
     except KeyboardInterrupt:
@@ -80,13 +90,43 @@ def _run_verb(arguments: list[str]) -> int | Callable[[], int]:
     except Exception as error:  # the process boundary: everything else is a defect of ours
         hint = "" if os.environ.get(_DEBUG) else f"; set {_DEBUG}=1 for the traceback"
         return _fail(error, f"unexpected {type(error).__name__}: {error}{hint}", _UNEXPECTED)
+
+
+def _run_plainly(arguments: list[str]) -> Callable[[], int] | None:
+    if arguments[:1] != ["run"]:
+        return None
+    from .run import run_plain
+
+    return run_plain(arguments[1:])
+
+
+def _parse_and_run(arguments: list[str]) -> int | Callable[[], int]:
+    import signal
+
+    previous = signal.signal(signal.SIGTERM, _terminated)
+    try:
+        parser = build_parser(arguments)
+        args = parser.parse_args(arguments)
+        if args.verb is None:
+            parser.print_help()
+            return 2
+        outcome: int | Callable[[], int] = args.run(args)
+        if sys.stdout is not None and not callable(outcome):
+            sys.stdout.flush()  # here, so that a closed pipe is met by the caller and not at interpreter exit
+        return outcome
     finally:
         signal.signal(signal.SIGTERM, previous)
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser, with the options of the one verb that `arguments` names."""
-    parser = argparse.ArgumentParser(
+    import argparse
+
+    from glowplug.core.version import VERSION
+
+    from .options import OneLineParser, VerbParser, add_json
+
+    parser = OneLineParser(
         prog="glowplug",
         description="Measures, explains and removes the cold start of TensorFlow.",
         epilog=f"`glowplug VERB --help` explains a verb and shows an example.\n{EXIT_CODES}",
@@ -111,7 +151,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(verb)
-        verb.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+        add_json(verb, program_owns_stdout=getattr(module, "PROGRAM_OWNS_STDOUT", False))
         verb.set_defaults(verb=name, run=module.run)
     return parser
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from glowplug.store.signature import Trust
 
 
 def count(text: str) -> int:
@@ -14,7 +20,51 @@ def count(text: str) -> int:
     return value
 
 
-class VerbParser(argparse.ArgumentParser):
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong with a command line in one line, as every other error is said."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print it and leave with 2. What was misspelt is set against what there is."""
+        found = re.match(r"argument (\w+): invalid choice: '([^']*)'|unrecognized arguments: (\S+)", message)
+        wrong = (found[2] or found[3]) if found else None
+        if found and found[2] is not None and found[1] == "VERB":
+            message = f"there is no verb {wrong!r}"
+        near = difflib.get_close_matches(wrong or "", self._known_words(), n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        self.exit(2, f"{self.prog}: {' '.join(message.split())}{hint}; see {self.prog} --help\n")
+
+    def _known_words(self) -> list[str]:
+        words = list(self._option_string_actions)
+        for action in self._actions:
+            words += [str(choice) for choice in action.choices or ()]
+            if isinstance(action.choices, dict):  # verbs, of which the one on the command line has its options
+                words += [option for verb in action.choices.values() for option in verb._option_string_actions]
+        return words
+
+
+class ElsewhereAction(argparse.Action):
+    """An option that cannot be: it says which one to use."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
+    ) -> NoReturn:
+        """Leave with one line."""
+        parser.error(f"stdout is the program's: name a file for the document with {self.const}")
+
+
+def add_json(parser: argparse.ArgumentParser, *, program_owns_stdout: bool) -> None:
+    """Declare `--json`, or `--json-file` where stdout belongs to the program that is run."""
+    if not program_owns_stdout:
+        parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+        return
+    parser.add_argument("--json-file", metavar="FILE", help="write one JSON document to FILE: stdout is the program's")
+    # Declared, since argparse would take it for an abbreviation, and the program for the file.
+    parser.add_argument(
+        "--json", action=ElsewhereAction, nargs=0, const="--json-file FILE", default=False, help=argparse.SUPPRESS
+    )
+
+
+class VerbParser(OneLineParser):
     """Reads the options of a verb. Where the verb takes a program, all words from the program on are the program's."""
 
     takes_program = False
@@ -69,3 +119,26 @@ def add_op_library(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="an installed package of custom operations that the model needs (repeatable)",
     )
+
+
+def add_trusted_keys(parser: argparse.ArgumentParser, *more_names: str) -> None:
+    """Declare what says whose signatures count for something that comes from a URL."""
+    parser.add_argument(
+        *more_names,
+        "--trust-key",
+        dest="trust_key",
+        metavar="KEY",
+        action="append",
+        default=[],
+        help="from a URL, take only what this public key signed (repeatable)",
+    )
+    parser.add_argument("--require-signature", action="store_true", help="from a URL, take only what is signed")
+
+
+def trusted_keys(args: argparse.Namespace) -> Trust | None:
+    """Return whose signatures count, by these options; None where only the environment says so."""
+    if not args.trust_key and not args.require_signature:
+        return None
+    from glowplug.store.signature import trust
+
+    return trust(args.trust_key, required=args.require_signature)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from glowplug.core.clock import human_duration, now_ns
+from glowplug.core.clock import human_bytes, human_duration, now_ns
+
+if TYPE_CHECKING:
+    from glowplug.store.progress import Transfer
 
 _CLEAR = "\r\x1b[K"
 _WIDEST = 60  # characters of a column: one long name must not make a file of many short ones huge
@@ -91,6 +95,44 @@ class Percentage:
         if self._live:
             sys.stderr.write(_CLEAR)
             sys.stderr.flush()
+
+
+class TransferLine:
+    """How far a transfer is, at what rate, and how long the rest takes: live on a terminal, and nothing elsewhere."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._live = sys.stderr.isatty()
+
+    def __enter__(self) -> TransferLine:
+        return self
+
+    def __call__(self, transfer: Transfer) -> None:
+        """Show the state of the transfer."""
+        if not self._live:
+            return
+        total = transfer.total_bytes
+        percent = 100 * transfer.done_bytes // total if total else 100
+        left = "" if transfer.seconds_left is None else f", {human_duration(int(transfer.seconds_left * 1e9))} left"
+        text = f"{self._what} {percent} % of {human_bytes(total)}, {human_bytes(int(transfer.bytes_per_s))}/s{left}"
+        sys.stderr.write(f"{_CLEAR}  {text}")
+        sys.stderr.flush()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
+
+
+def ago(moment_s: float) -> str:
+    """Return how long ago a moment was, which counts from the epoch."""
+    age = max(0.0, time.time() - moment_s)
+    for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if age >= 2 * size:
+            return f"{age / size:.0f} {unit} ago"
+    return "just now"
 
 
 def table(rows: Sequence[tuple[str, ...]], *, indent: str = "  ") -> str:

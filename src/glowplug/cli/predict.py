@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glowplug.cli.options import add_op_library, count
+from glowplug.cli.options import add_op_library, add_trusted_keys, count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +20,7 @@ NAME = "predict"
 HELP = "call a bundle once, and say how long it took"
 EXAMPLE = """
 glowplug predict model.glow --input image.npy
-glowplug predict model.glow --input ids=ids.json --input mask=mask.npy --output answer.npz --repeat 20
+glowplug predict encoder.glow --input ids=ids.json --input mask=mask.npy --output answer.npz --repeat 20
 """
 
 
@@ -35,7 +35,7 @@ class Timing:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's options."""
-    parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's directory")
+    parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's directory or URL")
     parser.add_argument(
         "--input",
         metavar="[NAME=]FILE",
@@ -52,12 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="load a savedmodel bundle that you did not pack: it can run any program",
     )
     add_op_library(parser)
+    add_trusted_keys(parser)
     parser.add_argument("--force", action="store_true", help="replace the output FILE if it exists")
 
 
 def run(args: argparse.Namespace) -> int:
     """Load the bundle, call it and print what came out."""
-    from glowplug.cli.output import note, quiet_tensorflow
+    from glowplug.cli.output import TransferLine, note, quiet_tensorflow
     from glowplug.core.clock import now_ns
     from glowplug.core.disk.files import write_file
 
@@ -66,7 +67,16 @@ def run(args: argparse.Namespace) -> int:
     from glowplug.loader.open import load
 
     began = now_ns()
-    with load(args.bundle, trust=args.trust, op_libraries=args.op_library) as model:
+    with TransferLine("fetched") as transfer:
+        model = load(
+            args.bundle,
+            trust=args.trust,
+            op_libraries=args.op_library,
+            transfer=transfer,
+            trusted_keys=args.trust_key,
+            require_signature=args.require_signature,
+        )
+    with model:
         loaded = now_ns()
         for text in model.info.notes:
             note(text)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .options import add_program, program_words
-from .profile_outputs import add_output_arguments, refuse_existing_outputs, write_outputs
+from .profile_outputs import add_output_arguments, check_outputs, write_outputs
 
 if TYPE_CHECKING:
     from glowplug.core.profile import Profile
 
 NAME = "profile"
+PROGRAM_OWNS_STDOUT = True
 HELP = "run a script, a module or a command and show where its start went"
 EXAMPLE = """
 glowplug profile train.py --epochs 1
@@ -37,29 +38,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cold-cache", action="store_true", help="drop the page cache before each run (root), or evict from it"
     )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print the last line of the report alone")
     add_program(parser, "profile", "SCRIPT | -- COMMAND", "the script with its arguments, or any command after --")
 
 
 def run(args: argparse.Namespace) -> int:
     """Profile the target, print the report, and leave with the target's exit code."""
-    from glowplug.core.disk.files import refuse_existing
     from glowplug.core.profile_json import write_profile
     from glowplug.probe.run import profile_target
 
-    refuse_existing_outputs(args)
-    if args.output is not None:
-        refuse_existing(args.output, force=args.force)
+    document = Path(args.json_file) if args.json_file is not None else None
+    check_outputs(args, args.output, document)
 
     def progress(text: str) -> None:
         print(f"glowplug: {text}", file=sys.stderr, flush=True)
 
     profile = profile_target(program_words(args), repeat=args.repeat, cold_cache=args.cold_cache, progress=progress)
     profile = _with_findings(profile)
-    if args.output is not None:
-        write_profile(profile, args.output, force=args.force)
-        print(f"wrote {args.output}", file=sys.stderr)
+    for path in (args.output, document):
+        if path is not None:
+            write_profile(profile, path, force=args.force)
+            print(f"wrote {path}", file=sys.stderr)
     write_outputs(profile, args)
-    _print(profile, as_json=args.json)
+    if document is None:
+        _print(profile, quiet=args.quiet)
     return profile.exit_code if profile.exit_code >= 0 else _SIGNALLED - profile.exit_code
 
 
@@ -69,13 +71,11 @@ def _with_findings(profile: Profile) -> Profile:
     return with_findings(profile)
 
 
-def _print(profile: Profile, *, as_json: bool) -> None:
-    if as_json:
-        import json
+def _print(profile: Profile, *, quiet: bool) -> None:
+    if quiet:
+        from glowplug.report.closing import closing_text
 
-        from glowplug.core.profile_json import encode
-
-        print(json.dumps(encode(profile), separators=(",", ":"), allow_nan=False), file=sys.stderr)
+        print(closing_text(profile), file=sys.stderr)
         return
     from glowplug.report.terminal import print_profile
 

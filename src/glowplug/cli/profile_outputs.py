@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,19 +13,30 @@ if TYPE_CHECKING:
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add `--html`, `--trace` and `--force`."""
+    """Add `--html`, `--trace`, `--speedscope` and `--force`."""
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML report")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write a Chrome trace for ui.perfetto.dev")
+    parser.add_argument("--speedscope", type=Path, metavar="FILE", help="write a file for speedscope.app")
     parser.add_argument("--force", action="store_true", help="replace files that exist")
 
 
-def refuse_existing_outputs(args: argparse.Namespace) -> None:
-    """Raise `OutputExistsError` before any work is done, rather than after it."""
+def check_outputs(args: argparse.Namespace, *more: Path | None) -> None:
+    """Raise what writing the files would raise before any work is done, rather than after it."""
     from glowplug.core.disk.files import refuse_existing
+    from glowplug.core.errors import UsageError
 
-    for path in (args.html, args.trace):
-        if path is not None:
-            refuse_existing(path, force=args.force)
+    for path in (args.html, args.trace, args.speedscope, *more):
+        if path is None:
+            continue
+        refuse_existing(path, force=args.force)
+        if not path.parent.is_dir():
+            raise UsageError("there is no folder for an output", seen=path, remedy=f"make it: mkdir -p {path.parent}")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise UsageError("the folder of an output cannot be written to", seen=path, remedy="name another one")
+    if args.html is not None:
+        from glowplug.report.pages import make_environment
+
+        make_environment()  # raises where jinja2 is missing
 
 
 def write_outputs(profile: Profile, args: argparse.Namespace) -> None:
@@ -41,3 +53,8 @@ def write_outputs(profile: Profile, args: argparse.Namespace) -> None:
 
         write_file(args.trace, render_trace(profile), force=args.force, mode=0o600)
         print(f"wrote {args.trace} (open it at ui.perfetto.dev)", file=sys.stderr)
+    if args.speedscope is not None:
+        from glowplug.report.speedscope import render_speedscope
+
+        write_file(args.speedscope, render_speedscope(profile), force=args.force, mode=0o600)
+        print(f"wrote {args.speedscope} (open it at speedscope.app)", file=sys.stderr)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .profile_outputs import add_output_arguments, refuse_existing_outputs, write_outputs
+from .profile_outputs import add_output_arguments, check_outputs, write_outputs
 
 NAME = "report"
-HELP = "render a saved profile: terminal, HTML, Perfetto trace, JSON"
+HELP = "render a saved profile: terminal, HTML, Perfetto trace, speedscope, JSON"
 EXAMPLE = "glowplug report start.json --html start.html"
 
 
@@ -24,14 +24,14 @@ def run(args: argparse.Namespace) -> int:
 
     from glowplug.core.profile_json import encode, read_profile
 
-    refuse_existing_outputs(args)
+    check_outputs(args)
     profile = read_profile(args.profile)
     write_outputs(profile, args)
     if args.json:
         import json
 
         print(json.dumps(encode(profile), separators=(",", ":"), allow_nan=False))
-    elif args.html is None and args.trace is None:
+    elif args.html is None and args.trace is None and args.speedscope is None:
         from glowplug.report.terminal import print_profile
 
         print_profile(profile, sys.stdout)

@@ -12,64 +12,43 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from glowplug.core import errors
 
+from .crash import Crash, last_words
 from .job import Job, Order, import_tensorflow
 from .source.sources import Located
 
 _DEBUG = "GLOWPLUG_DEBUG"
-_KEPT_LOG_BYTES = 20_000
 _REMOVALS = 100  # what the main thread still writes may come in between
-
-
-class Crash(Exception):  # noqa: N818 - what happened, not yet an error: `auto` goes on
-    """The child ended without an answer."""
-
-    def __init__(self, returncode: int, stage: str, log: str) -> None:
-        super().__init__(returncode, stage)
-        self._returncode, self._stage, self._log = returncode, stage, log
-
-    def as_error(self) -> errors.GlowplugError:
-        """Return what a user is told."""
-        number = -self._returncode
-        name = signal.Signals(number).name if number in set(signal.Signals) else "an error"
-        seen = f"{name} at the stage {self._stage!r}" + (f" ({self._log})" if self._log else "")
-        if number == signal.SIGKILL:
-            return errors.RuntimeFailure("packing was killed", seen=seen, remedy="give it more memory")
-        remedy = "set GLOWPLUG_DEBUG=1 to see more"
-        if number == signal.SIGILL:
-            remedy = (
-                "run `glowplug doctor`; where the processor announces AMX and lacks it, set "
-                "ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16"
-            )
-        what = "TensorFlow died on this model" if number > 0 else "this model cannot be converted"
-        return errors.UnsupportedModelError(what, seen=seen, remedy=remedy)
 
 
 class Child:
     """Parent's side. Started at once, so that it imports TensorFlow while the parent still prepares the order."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self, directory: Path, environment: Mapping[str, str] = os.environ, *, tensorflow: bool = True
+    ) -> None:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         read, write = os.pipe()
         # The same modules as here, and not those of the working directory.
-        code = f"import sys; sys.path[:] = {sys.path!r}; from glowplug.convert.child import main; main({write})"
+        code = f"import sys; sys.path[:] = {sys.path!r}; from glowplug.convert.child import main"
+        code += f"; main({write}, tensorflow={tensorflow})"
         self._process = subprocess.Popen(
             [sys.executable, "-c", code, str(directory)],
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=None if os.environ.get(_DEBUG) else self._log,
             pass_fds=(write,),
+            env=environment,
             start_new_session=True,  # a signal for the whole group reaches the parent, whose end the child sees
         )
         os.close(write)
@@ -94,7 +73,7 @@ class Child:
             else:
                 reason: str | None = report["done"]
                 return reason
-        raise Crash(self._process.wait(), stage, self._last_line())
+        raise Crash(self._process.wait(), stage, last_words(self._log))
 
     def close(self) -> None:
         """End the child. The directory is the parent's to keep or to remove."""
@@ -106,22 +85,14 @@ class Child:
         self._reports.close()
         self._log.close()
 
-    def _last_line(self) -> str:
-        """Return what TensorFlow said last: a failed check says why it aborts."""
-        end = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, end - _KEPT_LOG_BYTES))
-        lines = [line for line in self._log.read().decode(errors="replace").splitlines() if line.strip()]
-        fatal = [line for line in lines if line.startswith("F") or "Check failed" in line]
-        return " ".join((fatal or lines or [""])[-1].split())[:300]
-
 
 def _error(report: dict[str, Any]) -> errors.GlowplugError:
     kind: type[errors.GlowplugError] = getattr(errors, report["error"], errors.RuntimeFailure)
     return kind(report["what"], seen=report["seen"], remedy=report["remedy"])
 
 
-def main(descriptor: int) -> NoReturn:
-    """Child's side."""
+def main(descriptor: int, *, tensorflow: bool) -> NoReturn:
+    """Child's side. TensorFlow is imported while the parent prepares the order, unless there is no need of it."""
     directory = Path(sys.argv[1])
     os.set_inheritable(descriptor, False)
 
@@ -129,8 +100,9 @@ def main(descriptor: int) -> NoReturn:
         with contextlib.suppress(BrokenPipeError):  # the parent is gone, and the other thread cleans up
             os.write(descriptor, json.dumps(content).encode() + b"\n")
 
-    report(stage="import TensorFlow")
-    import_tensorflow()
+    if tensorflow:
+        report(stage="import TensorFlow")
+        import_tensorflow()
     line = sys.stdin.readline()
     if not line:
         _leave_nothing(directory)
@@ -151,7 +123,7 @@ def main(descriptor: int) -> NoReturn:
 
 
 def _order(document: dict[str, Any]) -> Order:
-    paths = {key: Path(document[key]) if document[key] else None for key in ("model", "warmup")}
+    paths = {key: Path(document[key]) if document[key] else None for key in ("model", "warmup", "calibration")}
     located = document["located"] and Located(
         **{**document["located"], "directory": Path(document["located"]["directory"])}
     )

@@ -19,30 +19,27 @@ from glowplug.bundle.reader import open_bundle
 from glowplug.bundle.seal import seal
 from glowplug.bundle.warmup import Request
 from glowplug.core.disk.files import write_file
-from glowplug.core.errors import (
-    OpNotAllowedError,
-    OutputMismatchError,
-    StorageError,
-    TensorFlowError,
-    UnsupportedModelError,
-)
-from glowplug.core.manifest import Manifest
+from glowplug.core.errors import OutputMismatchError, StorageError, UnsupportedModelError
+from glowplug.core.manifest import Engine, Manifest
 from glowplug.core.notices import held_back
-from glowplug.loader.engine import Options
+from glowplug.loader.engines.engine import Options
 from glowplug.runtime.library import ERROR, set_log_level
 
-from .source.sources import SAVED_MODEL, Located, locate
+from .choice import Prefer
+from .source.sources import SAVED_MODEL, Located, is_tflite_file, locate
 from .source.tags import chosen_tags, retagged
 
 if TYPE_CHECKING:
     from .calls.equivalence import Recording
+    from .litert.bundles import Quantization
     from .source.saved_model import SavedModel
 
-Choice = Literal["auto", "native", "savedmodel"]
+Choice = Literal["auto", "native", "litert", "savedmodel"]
 Progress = Callable[[str], None]
-CHOICES: tuple[Choice, ...] = ("auto", "native", "savedmodel")
+CHOICES: tuple[Choice, ...] = ("auto", "native", "litert", "savedmodel")
+Quantize = Literal["dynamic", "float16", "int8"]
+QUANTIZE: tuple[Quantize, ...] = ("dynamic", "float16", "int8")
 SCRATCH = ".scratch"
-_NOT_NATIVE = (UnsupportedModelError, OpNotAllowedError, OutputMismatchError, TensorFlowError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +55,10 @@ class Order:
     keep_variables: bool = False
     tags: tuple[str, ...] | None = None
     unsafe_lambda: bool = False
+    quantize: Quantize | None = None
+    calibration: Path | None = None
+    tolerance: float | None = None
+    prefer: Prefer = "any"
 
 
 def import_tensorflow() -> None:
@@ -73,12 +74,17 @@ class Job:
     def __init__(self, order: Order, progress: Progress) -> None:
         self._order = order
         self._scratch = order.directory / SCRATCH
-        self._enter = progress
+        self.enter = progress
         self._requests: list[Request] = []
-        self._recording: Recording | None = None
+        self.recording: Recording | None = None
 
     def run(self) -> str | None:
         """Build the bundle, and say why it is not native where `auto` did not choose that."""
+        if self._order.model is not None and is_tflite_file(self._order.model):
+            self._scratch.mkdir()
+            self._tflite(self._order.model)
+            self._finish("litert")
+            return None
         import_tensorflow()
         from glowplug.runtime.oplibrary import load_op_library
 
@@ -90,31 +96,46 @@ class Job:
         if self._order.located is not None:
             self._source = self._order.located
         else:
-            self._enter("read the model")
+            self.enter("read the model")
             self._source = locate(self._order.model, self._scratch, unsafe_lambda=self._order.unsafe_lambda)
         if self._source.kind == SAVED_MODEL:
             tags = chosen_tags(self._source.directory, self._order.tags)
             directory = retagged(self._source.directory, tags, self._scratch / "chosen")
             self._source = replace(self._source, directory=directory)
-        manifest, reason = self._choose()
-        self._enter("finish")
-        for entry in self._attempt.iterdir():
+        engine, reason = self._choose()
+        self._finish(engine)
+        return reason
+
+    def _finish(self, engine: Engine) -> None:
+        """Turn the candidate of an engine into the bundle."""
+        self.enter("finish")
+        for entry in self.attempt(engine).iterdir():
             entry.rename(self._order.directory / entry.name)
-        if manifest.engine == "savedmodel":  # a native bundle needs no trust
+        if engine == "savedmodel":  # the others need no trust
             with contextlib.suppress(OSError, StorageError):  # unsealed, it loads with trust=True
                 seal(self._order.directory)
         shutil.rmtree(self._scratch)
-        return reason
 
-    def _choose(self) -> tuple[Manifest, str | None]:
-        if self._order.engine == "savedmodel":
-            return self._savedmodel(), None
-        try:
-            return self._proven_native(), None
-        except _NOT_NATIVE as error:
-            if self._order.engine == "native":
-                raise
-            return self._savedmodel(), " ".join(str(error).split())
+    def _choose(self) -> tuple[Engine, str | None]:
+        if self._order.engine != "auto":
+            self.candidate(self._order.engine)
+            return self._order.engine, None
+        from .auto import choose
+
+        chosen = choose(self, self._order, self._scratch)
+        if chosen.measured:
+            attempt = self.attempt(chosen.engine)
+            manifest = replace(open_bundle(attempt).manifest, measured=chosen.measured)
+            write_file(attempt / layout.MANIFEST, schema.dump(manifest))
+        return chosen.engine, chosen.reason
+
+    def attempt(self, engine: Engine) -> Path:
+        """Return the folder of an engine's candidate: a bundle, once `candidate` has made it."""
+        return self._scratch / f"bundle-{engine}"
+
+    def candidate(self, engine: Engine) -> Manifest:
+        """Make the bundle of one engine, proven equal to the source; raise what says why that cannot be."""
+        return {"native": self._proven_native, "litert": self._litert, "savedmodel": self._savedmodel}[engine]()
 
     def _proven_native(self) -> Manifest:
         """Convert, and closer to the letter of the source where answers differ: by rounding, or by another function."""
@@ -132,15 +153,14 @@ class Job:
         spool = Spool(self._scratch / "spool")
         try:
             with SavedModel(self._source.directory) as source:
-                self._enter("convert")
+                self.enter("convert")
                 model = convert(source, spool, fuse=fuse, for_cpu=for_cpu)  # before any call changes the model's state
                 self._record(source)
                 self._refuse_unproven()
             _return_memory()
-            self._enter("write weights")
-            self._fresh_attempt()
+            self.enter("write weights")
             write_native(
-                self._attempt,
+                self._fresh_attempt("native"),
                 model,
                 self._source,
                 self._requests,
@@ -149,7 +169,62 @@ class Job:
             )
         finally:
             spool.close()
-        return self._proved()
+        return self._proved("native")
+
+    def _litert(self) -> Manifest:
+        from glowplug.runtime.library import open_library
+
+        from .litert.bundles import convert, write_proven
+        from .litert.operations import refuse_left_out
+        from .source.saved_model import SavedModel
+
+        quantization = self._quantization()
+        with SavedModel(self._source.directory) as source:
+            self._record(source)
+            self._refuse_unproven()
+            refuse_left_out(source)
+            declared = source.signatures
+        _return_memory()
+        assert self.recording is not None
+        self.enter("convert for LiteRT")
+        model = self._scratch / layout.TFLITE
+        chosen_by_us = self._order.engine == "auto"
+        signatures = convert(
+            self._source.directory, declared, self.recording, model, quantization, known_only=chosen_by_us
+        )
+        self.enter("compare answers")
+        return write_proven(
+            self.attempt("litert"),
+            model,
+            signatures,
+            self._source,
+            self.recording,
+            self._requests,
+            quantization,
+            releases={"tensorflow": open_library().version},
+        )
+
+    def _tflite(self, model: Path) -> None:
+        """Pack a file of LiteRT as it is, without TensorFlow."""
+        from .calls.warmup_files import read_requests
+        from .litert.bundles import file_signatures, record_file, write_proven
+
+        self.enter("read the model")
+        signatures = file_signatures(model)
+        requests = read_requests(self._order.warmup, signatures) if self._order.warmup else []
+        self.enter("record the model's answers")
+        recording = record_file(model, requests, self._scratch)
+        self.enter("compare answers")
+        source = Located(model.parent, "LiteRT file", model.name)
+        write_proven(self.attempt("litert"), model, signatures, source, recording, requests, any_shape=True)
+
+    def _quantization(self) -> Quantization | None:
+        from .litert.bundles import DEFAULT_TOLERANCES, Quantization
+
+        kind, tolerance = self._order.quantize, self._order.tolerance
+        if kind is None:
+            return None
+        return Quantization(kind, DEFAULT_TOLERANCES[kind] if tolerance is None else tolerance, self._order.calibration)
 
     def _savedmodel(self) -> Manifest:
         from .source.saved_model import SavedModel
@@ -158,55 +233,58 @@ class Job:
         with SavedModel(self._source.directory) as source:
             self._record(source)
             signatures = source.signatures
-        self._enter("copy the SavedModel")
-        self._fresh_attempt()
-        write_savedmodel(self._attempt, signatures, self._source, self._requests, self._order.op_libraries)
-        return self._proved()
+        self.enter("copy the SavedModel")
+        write_savedmodel(
+            self._fresh_attempt("savedmodel"), signatures, self._source, self._requests, self._order.op_libraries
+        )
+        return self._proved("savedmodel")
 
     def _record(self, source: SavedModel) -> None:
         """Read the warm-up requests and record what the source answers, once."""
-        from .calls.equivalence import record
+        from .calls.recording import record
         from .calls.warmup_files import SERVING_FILE, read_requests
 
-        if self._recording is not None:
+        if self.recording is not None:
             return
         shipped = self._source.directory / SERVING_FILE
         path = self._order.warmup or (shipped if shipped.is_file() else None)
         self._requests = read_requests(path, source.signatures) if path else []
-        self._enter("record the model's answers")
-        self._recording = record(source, self._requests)
+        self.enter("record the model's answers")
+        self.recording = record(source, self._requests)
 
     def _refuse_unproven(self) -> None:
         """Raise if there is no signature whose answers could be compared. One of several stays, and is named."""
-        assert self._recording is not None
-        if not any(call.answer is not None for call in self._recording.calls):
+        assert self.recording is not None
+        if not any(call.answer is not None for call in self.recording.calls):
             raise UnsupportedModelError(
                 "no made-up input suits a signature, so its answers cannot be compared",
-                seen=", ".join(self._recording.unproven),
+                seen=", ".join(self.recording.unproven),
                 remedy="give a real request with --warmup",
             )
 
-    def _fresh_attempt(self) -> None:
-        self._attempt = self._scratch / "bundle"
-        shutil.rmtree(self._attempt, ignore_errors=True)
-        self._attempt.mkdir()
+    def _fresh_attempt(self, engine: Engine) -> Path:
+        attempt = self.attempt(engine)
+        shutil.rmtree(attempt, ignore_errors=True)
+        attempt.mkdir()
+        return attempt
 
-    def _proved(self) -> Manifest:
+    def _proved(self, engine_name: Engine) -> Manifest:
         """Load the written bundle, repeat the recorded calls on it, and write the record into its manifest."""
         from glowplug.loader.open import open_engine
 
         from .calls.equivalence import compare
 
-        assert self._recording is not None
-        self._enter("compare answers")
-        bundle = open_bundle(self._attempt)
+        assert self.recording is not None
+        self.enter("compare answers")
+        attempt = self.attempt(engine_name)
+        bundle = open_bundle(attempt)
         engine = open_engine(bundle, Options(trust=True, op_libraries=self._order.op_libraries))
         try:
-            equivalence = compare(engine, self._recording)
+            equivalence = compare(engine, self.recording)
         finally:
             engine.close()
         manifest = replace(bundle.manifest, equivalence=equivalence)
-        write_file(self._attempt / layout.MANIFEST, schema.dump(manifest))
+        write_file(attempt / layout.MANIFEST, schema.dump(manifest))
         return manifest
 
 

@@ -70,6 +70,7 @@ class NativeModel:
     weights: Weights
     initializers: tuple[tuple[str, ...], ...]
     assets: Mapping[str, Path]
+    assets_by_name: bool  # they are found by the names that they have in the source
 
 
 def convert(source: SavedModel, spool: Spool, *, fuse: bool = True, for_cpu: bool = True) -> NativeModel:
@@ -98,7 +99,7 @@ def convert(source: SavedModel, spool: Spool, *, fuse: bool = True, for_cpu: boo
     _clean(machine)
     if not _is_accepted(machine):
         machine = GraphEditor(portable.to_graph_def())
-    return NativeModel(portable, machine, signatures, weights, steps, tables.assets)
+    return NativeModel(portable, machine, signatures, weights, steps, tables.assets, tables.by_name)
 
 
 def _isolate(source: SavedModel, *, for_cpu: bool) -> tuple[GraphEditor, dict[str, NativeSignature], TablePlan]:
@@ -108,14 +109,14 @@ def _isolate(source: SavedModel, *, for_cpu: bool) -> tuple[GraphEditor, dict[st
     declared = source.signatures.values()
     calls = {name: graph.slice(p.tensor for p in s.outputs.values()) for name, s in source.signatures.items()}
     roots = [port.tensor for s in declared for port in (*s.inputs.values(), *s.outputs.values())]
-    graph.keep(graph.slice([*roots, *([initial] if initial else [])]))
+    graph.keep(graph.slice([*roots, *([initial] if initial else []), *source.assets()]))
     moved, effects = inline_calls(graph, for_cpu=for_cpu)
     signatures = {name: _moved_signature(source, name, moved) for name in source.signatures}
     signatures = {name: replace(s, targets=_targets(graph, calls[name], effects)) for name, s in signatures.items()}
     used = graph.slice(_references(signatures))
     init_roots = [initial, *effects.get(initial, ())] if initial else []
     tables = plan_tables(graph, used, source, moved, graph.slice(init_roots))
-    graph.keep(graph.slice(_references(signatures) + tables.initializers))
+    graph.keep(graph.slice([*_references(signatures), *tables.initializers, *tables.assets]))
     _clean(graph)
     return graph, signatures, tables
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glowplug.bundle import allowlist, layout
-from glowplug.bundle.warmup import Request, encode
+from glowplug.bundle.warmup import Request
 from glowplug.bundle.writer import BundleWriter
 from glowplug.core.dtypes import BY_CODE
 from glowplug.core.manifest import Asset, InitStep, Port, Signature
-from glowplug.core.version import VERSION
 from glowplug.runtime.fingerprint import fingerprint
 from glowplug.runtime.library import open_library
 from glowplug.runtime.oplibrary import custom_ops
 
+from .contents import add_warmup, provenance
 from .native import NativeModel
 from .source.kept_variables import read_variables
 from .source.saved_model import SourceSignature
@@ -48,7 +47,7 @@ def write_native(
         writer.add_file(layout.GRAPH, model.graph.to_graph_def().SerializeToString(deterministic=True))
         assets = []
         for place, (node, path) in enumerate(sorted(model.assets.items())):
-            relative = f"{layout.ASSETS}{place:02}-{path.name}"
+            relative = layout.ASSETS + (path.name if model.assets_by_name else f"{place:02}-{path.name}")
             writer.add_file(relative, path)
             assets.append(Asset(node, relative))
         signatures = {
@@ -62,7 +61,7 @@ def write_native(
             for name, signature in model.signatures.items()
         }
         steps = [InitStep(step, _needed(model, list(step), places)) for step in model.initializers]
-        _add_warmup(writer, requests, signatures)
+        add_warmup(writer, requests, signatures)
         manifest = writer.finish(
             engine="native",
             signatures=signatures,
@@ -70,7 +69,7 @@ def write_native(
             initializers=steps,
             op_libraries=op_libraries,
             fingerprint=fingerprint(open_library().version),
-            provenance=_provenance(source),
+            provenance=provenance(source, tensorflow=open_library().version),
         )
     extra = custom_ops(op_libraries)
     for name in (layout.PORTABLE_GRAPH, layout.GRAPH):
@@ -88,13 +87,13 @@ def write_savedmodel(
     declared = {name: Signature(_ports(s.inputs), _ports(s.outputs), method=s.method) for name, s in signatures.items()}
     with BundleWriter(directory) as writer:
         writer.copy_tree(layout.SAVED_MODEL, source.directory)
-        _add_warmup(writer, requests, declared)
+        add_warmup(writer, requests, declared)
         writer.finish(
             engine="savedmodel",
             signatures=declared,
             op_libraries=op_libraries,
             fingerprint=fingerprint(open_library().version),
-            provenance=_provenance(source),
+            provenance=provenance(source, tensorflow=open_library().version),
         )
 
 
@@ -125,19 +124,3 @@ def _needed(model: NativeModel, references: list[str], places: Mapping[str, int]
 
 def _ports(ports: Mapping[str, Port]) -> dict[str, Port]:
     return {name: replace(p, tensor=p.tensor if ":" in p.tensor else f"{p.tensor}:0") for name, p in ports.items()}
-
-
-def _add_warmup(writer: BundleWriter, requests: Sequence[Request], signatures: Mapping[str, Signature]) -> None:
-    for place, request in enumerate(requests):
-        dtypes = {name: port.spec.dtype for name, port in signatures[request.signature].inputs.items()}
-        writer.add_file(f"{layout.WARMUP}{place:04}.json", encode(request, dtypes))
-
-
-def _provenance(source: Located) -> dict[str, Any]:
-    return {
-        "source": source.kind,
-        "name": source.name,
-        "glowplug": VERSION,
-        "tensorflow": open_library().version,
-        "packed_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    }

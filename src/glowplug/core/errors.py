@@ -20,13 +20,18 @@
     │       ├── FileSizeError            ├── PaddingError
     │       ├── DigestError              ├── GraphMalformedError
     │       ├── UnsafePathError          ├── OpNotAllowedError
-    │       └── UntrustedBundleError     └── UnknownNodeError
+    │       ├── UntrustedBundleError     ├── UnknownNodeError
+    │       └── TfliteMalformedError
     ├── ProfileError ............. 3  a saved profile that cannot be read
     │   ├── ProfileDamagedError
     │   └── NewerSchemaError
     ├── RequestError ............. 5  a request that a server refuses
     │   └── NotReadyError
-    ├── StorageError ............. 4
+    ├── StorageError ............. 4  what holds files or objects
+    │   ├── LocationError            ├── UnreachableError
+    │   ├── SignatureError           ├── DamagedObjectError
+    │   ├── SchemeError              ├── DiskFullError
+    │   └── ObjectNotFoundError      └── AccessError
     ├── WrongTraceError .......... 5  a restored trace that a fresh one contradicts
     ├── StandbyError ............. 5  the warm fork server
     └── RuntimeFailure ........... 5  TensorFlow's C library
@@ -176,6 +181,10 @@ class UnknownNodeError(BundleError):
     """The manifest names a graph node that the graph does not have."""
 
 
+class TfliteMalformedError(BundleError):
+    """A LiteRT model that is truncated, damaged or hostile."""
+
+
 class ProfileError(GlowplugError):
     """A saved profile that cannot be used."""
 
@@ -209,6 +218,42 @@ class StorageError(GlowplugError):
     """A file or object could not be read, written or fetched."""
 
     exit_code = 4
+
+
+class LocationError(StorageError):
+    """A URL or path that cannot be used: an unknown scheme, a secret in it."""
+
+
+class SignatureError(StorageError):
+    """What was fetched has no signature, or none by a key that is trusted, or was altered since."""
+
+
+class SchemeError(StorageError):
+    """No installed package reads or writes this kind of storage."""
+
+
+class ObjectNotFoundError(StorageError):
+    """The storage has nothing under this name."""
+
+
+class AccessError(StorageError):
+    """The storage refuses these credentials, or there are none."""
+
+
+class UnreachableError(StorageError):
+    """The storage does not answer, or not now. `retry_after_s` is how long it asks to be left alone, if it does."""
+
+    def __init__(self, what: str, *, seen: object = None, remedy: str = "", retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(what, seen=seen, remedy=remedy)
+
+
+class DamagedObjectError(StorageError):
+    """What the storage holds is cut off, altered or not of the format."""
+
+
+class DiskFullError(StorageError):
+    """The disk of this machine has no room for what was asked for."""
 
 
 class WrongTraceError(GlowplugError):

@@ -115,6 +115,40 @@ class Fingerprint:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+Interface = Literal["compiled", "declared", "interpreter"]
+INTERFACES: tuple[Interface, ...] = ("compiled", "declared", "interpreter")
+
+
+@dataclass(frozen=True, slots=True)
+class PackedWeights:
+    """The weights of `model.tflite` as the kernels of one machine read them: a file that can be made again.
+
+    It is not among the bundle's files: where `machine` is another, or it is missing, a user's cache has one. `machine`
+    stands for the model, the processor and the release of LiteRT that made it.
+    """
+
+    machine: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class LiteRTSettings:
+    """How `model.tflite` is run.
+
+    `interface` is `compiled` (LiteRT's `CompiledModel`, whatever the shapes), `declared` (that for the shapes in the
+    file, an interpreter for others) or `interpreter`. With `any_shape` a call may have other shapes than the declared
+    ones, as LiteRT itself allows; a model that was converted is right for the declared ones only. `largest` is up to
+    which magnitude of floating-point inputs it answers as its source does, where it does not so for all: a call with
+    larger numbers, or with what is no number, is refused.
+    """
+
+    interface: Interface
+    any_shape: bool = False
+    packed: PackedWeights | None = None
+    largest: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """The whole of `bundle.json`."""
@@ -130,3 +164,5 @@ class Manifest:
     fingerprint: Fingerprint | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     equivalence: Mapping[str, Any] = field(default_factory=dict)
+    litert: LiteRTSettings | None = None
+    measured: Mapping[str, Any] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SCHEMA_VERSION = 1
+READY = "ready"  # the mark that says that a program has started
 
 PHASES: tuple[str, ...] = (
     "interpreter",
@@ -31,6 +32,7 @@ PHASES: tuple[str, ...] = (
     "steady_steps",
     "io_wait",
     "user_code",
+    "exit",
     "unaccounted",
 )
 
@@ -149,6 +151,14 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
+class ColdStart:
+    """The part of a run that people wait for: until what, and how long it took."""
+
+    until: str
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """One profiled run. `phases` holds every name of `PHASES` and sums to `wall_ns`."""
 
@@ -169,6 +179,20 @@ class Profile:
     def root_pid(self) -> int:
         """The process id of the target itself, or 0 when the profile names no process."""
         return self.processes[0].pid if self.processes else 0
+
+    @property
+    def cold_start(self) -> ColdStart:
+        """Until the program said that it is ready; else to the end of the first step, or of the program."""
+        marks = (span for span in self.of_kind("mark") if span.name == READY)
+        ready = next(marks, None)
+        if ready is not None:
+            return ColdStart("ready", ready.end_ns)
+        steps = (span for span in self.of_kind("step") if span.pid == self.root_pid and span.attrs.get("index") == 1)
+        first = min(steps, key=lambda span: span.end_ns, default=None)
+        if first is not None:
+            return ColdStart("the end of the first step", first.end_ns)
+        leaving = min((span.start_ns for span in self.of_kind("exit") if self.on_main_thread(span)), default=None)
+        return ColdStart("the end of the program", self.wall_ns if leaving is None else leaving)
 
     def on_main_thread(self, span: Span) -> bool:
         """Say whether a span counts towards `phases`: it lies on the root process's main thread."""

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from .errors import UsageError
+
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the program's start 5 ms
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SCRIPT, MODULE, CODE, STDIN, COMMAND = "script", "module", "code", "stdin", "command"
 _SIGNS = {MODULE: ("-m",), CODE: ("-c",), COMMAND: ("--",)}
 
 
-class Target(NamedTuple):
+class Target:
     """A program. `name` is its path, the module's name, the source text, `-` or the command, by `kind`.
 
-    Not a dataclass: importing `dataclasses` would cost more than all else that happens before a standby takes over.
+    Not a dataclass: importing `dataclasses` would cost more than all else that happens before the program takes over.
     """
 
-    kind: str
-    name: str
-    arguments: tuple[str, ...] = ()
+    __slots__ = ("arguments", "kind", "name")
+
+    def __init__(self, kind: str, name: str, arguments: tuple[str, ...] = ()) -> None:
+        self.kind = kind
+        self.name = name
+        self.arguments = arguments
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and self.words() == other.words() and self.kind == other.kind
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.words()))
 
     def words(self) -> tuple[str, ...]:
         """Return it as it is written on a command line."""

@@ -1,13 +1,15 @@
 """Makes the import of TensorFlow and Keras faster in a program that knows nothing of it.
 
 Nothing happens until the program imports one of them. Then, if this release of TensorFlow was verified, its shared
-libraries are opened on a thread while the bytecode of its modules is unpacked from one file; parts of the API are put
-off; and the work on signatures and annotations that nobody reads is left out. `finder`, `native`, `pages`, `signatures`
-and `references` each hold one of these; this module decides and puts them together.
+libraries are opened on a thread while numpy is imported and the bytecode of TensorFlow's modules is unpacked from one
+file; parts of the API are put off; and the work on signatures, annotations and places that nobody reads is left out.
+`finder`, `native`, `pages`, `signatures`, `references` and `registries` each hold one of these; this module decides and
+puts them together.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -16,25 +18,30 @@ from importlib.machinery import ModuleSpec, PathFinder
 from time import perf_counter_ns
 from types import ModuleType
 
-from . import archive, collect, deferred, finder, pages, parts, references, registries, signatures, versions
+from . import versions
+from .bytecode import archive, collect, finder
 from .ledger import Ledger, seconds
-from .settings import Settings
+from .left_out import references, registries, signatures
+from .put_off import deferred, pages, parts
+from .put_off.settings import Settings
 from .watch import Watcher
 from .window import Collector, Undo, Window
 
 _PART = "imports"
 _TENSORFLOW, _KERAS = "tensorflow", "keras"
 _PATCHES: dict[str, Callable[[ModuleType], Callable[[], Undo]]] = {
+    "tensorflow.python.framework.registry": registries.in_registry,
     "tensorflow.python.util.tf_decorator": signatures.in_decorators,
     "tensorflow.python.util.tf_inspect": signatures.in_inspection,
 }
 
 
 class Acceleration:
-    """The acceleration of one process."""
+    """The acceleration of one process. `meanwhile` is called while TensorFlow's libraries are being opened."""
 
-    def __init__(self, watcher: Watcher, ledger: Ledger) -> None:
+    def __init__(self, watcher: Watcher, ledger: Ledger, meanwhile: Callable[[], None]) -> None:
         self._ledger = ledger
+        self._meanwhile = meanwhile
         self._window = Window()
         self._active: bool | None = None
         self._release = ""
@@ -153,7 +160,10 @@ class Acceleration:
         opening = Opening(package)
         count = 0
         if self._code is not None:
+            self._import_ahead()
             count = self._code.unpack_next(opening.is_under_way)
+            with contextlib.suppress(Exception):  # met again by whoever needs it
+                self._meanwhile()
         unpacked = perf_counter_ns()
         opening.wait()
         took = perf_counter_ns() - began
@@ -164,6 +174,14 @@ class Acceleration:
             unpacking_ns=unpacked - began,
             unpacked=count,
         )
+
+    def _import_ahead(self) -> None:
+        """Import what TensorFlow is about to import and what needs nothing of it."""
+        for name in parts.AHEAD:
+            row = self._archive.row(name) if self._archive is not None else None
+            if row is not None and row.early:
+                with contextlib.suppress(Exception):  # TensorFlow meets it again
+                    import_module(name)
 
     def _when_loaded(self, patch: Callable[[ModuleType], Callable[[], Undo]]) -> Callable[[ModuleType | None], None]:
         def loaded(module: ModuleType | None) -> None:

@@ -29,12 +29,13 @@ class Ledger:
         self.add(part, text)
         print(f"glowplug: {part}: {text}", file=sys.stderr, flush=True)
 
-    def tell(self, *, as_json: bool) -> None:
-        """Print everything on stderr."""
-        if as_json:
+    def tell(self, document: str | None) -> None:
+        """Write everything to a file as JSON, or print it on stderr."""
+        if document is not None:
             import json
 
-            print(json.dumps({"run": [line._asdict() for line in self.lines]}), file=sys.stderr)
+            with open(document, "w", encoding="utf-8") as stream:  # noqa: PTH123 - pathlib may not be imported
+                json.dump({"run": [line._asdict() for line in self.lines]}, stream)
             return
         for line in self.lines or (Line("run", "nothing to do: neither TensorFlow nor Keras was imported", {}),):
             print(f"glowplug: {line.part:<12} {line.text}", file=sys.stderr)

@@ -11,25 +11,24 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from time import perf_counter_ns
 from types import ModuleType
 
-from . import collect, private, touched
+from glowplug.core.disk import read_ahead
+
+from . import private, touched
+from .bytecode import collect
 from .ledger import Ledger, seconds
 from .touched import FileRanges
 from .watch import Watcher
 
 _PART = "prefetch"
 _VERSION = 1
-_THREADS = 4
-_PIECE_BYTES = 2 << 20  # what the kernel takes in one go
 _MAX_RECORD_BYTES = 1 << 24
 _FRESH_ENOUGH = 0.8  # a record that had this part of what was touched now is kept
-_SAMPLES = 64
 
 
 class Prefetch:
@@ -69,21 +68,13 @@ class Prefetch:
         if not self._known:
             self._ledger.add(_PART, "no record of an earlier start yet")
             return
-        pieces = list(_pieces(self._known))
-        if _are_cached(pieces[:: len(pieces) // _SAMPLES + 1]):
+        began = perf_counter_ns()
+        wanted = [piece for one in self._known for piece in read_ahead.pieces(one.path, one.ranges)]
+        if not read_ahead.start(wanted):
             self._ledger.add(
                 _PART, "everything is in the page cache already", known_bytes=_total(self._known), asked_bytes=0
             )
             return
-        queue = iter(pieces)
-        lock = threading.Lock()
-        began = perf_counter_ns()
-        threads = [
-            threading.Thread(target=_read_ahead, args=(queue, lock), name="glowplug-prefetch", daemon=True)
-            for _ in range(_THREADS)
-        ]
-        for thread in threads:
-            thread.start()
         took = perf_counter_ns() - began
         self._ledger.add(
             _PART,
@@ -146,46 +137,3 @@ def _archive_path() -> str:
 
 def _total(files: Sequence[FileRanges]) -> int:
     return sum(length for one in files for _, length in one.ranges)
-
-
-def _pieces(files: Sequence[FileRanges]) -> Iterator[tuple[str, int, int]]:
-    for one in files:
-        for at, length in one.ranges:
-            for begin in range(at, at + length, _PIECE_BYTES):
-                yield one.path, begin, min(_PIECE_BYTES, at + length - begin)
-
-
-def _are_cached(samples: Sequence[tuple[str, int, int]]) -> bool:
-    """Say whether the first byte of each piece can be read without waiting; no, where that cannot be found out."""
-    try:
-        for path, offset, _ in samples:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            try:
-                os.preadv(descriptor, [bytearray(1)], offset, os.RWF_NOWAIT)
-            finally:
-                os.close(descriptor)
-    except (OSError, AttributeError):  # BlockingIOError: it is on the disk
-        return False
-    return True
-
-
-def _read_ahead(queue: Iterator[tuple[str, int, int]], lock: threading.Lock) -> None:
-    """Ask the kernel for piece after piece until the queue is empty. Runs on several threads."""
-    opened, descriptor = "", -1
-    try:
-        while True:
-            with lock:
-                path, offset, length = next(queue, ("", 0, 0))
-            if not path:
-                return
-            if path != opened:
-                done, descriptor = descriptor, -1
-                if done >= 0:
-                    os.close(done)
-                opened, descriptor = path, os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
-    except OSError:
-        return  # the start reads what it needs itself
-    finally:
-        if descriptor >= 0:
-            os.close(descriptor)

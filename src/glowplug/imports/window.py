@@ -9,6 +9,8 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 Undo = Callable[[], None]
 _FEW_OBJECTS = 100_000  # an interpreter begins with 5,000; numpy makes 15,000
@@ -54,6 +56,20 @@ class Window:
         undo = opening()
         if undo is not None:
             self._undo.append(undo)
+
+
+def swap(module: ModuleType, **replacements: Any) -> Undo:
+    """Replace names of a module; return what puts back those that nobody has changed since."""
+    names = vars(module)
+    before = {name: names[name] for name in replacements}
+    names.update(replacements)
+
+    def restore() -> None:
+        for name, value in before.items():
+            if names.get(name) is replacements[name]:
+                names[name] = value
+
+    return restore
 
 
 class Collector:

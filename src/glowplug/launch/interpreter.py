@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from .options import EXPLAIN_FILE
+
 TYPE_CHECKING = False  # as in `options`
 if TYPE_CHECKING:
     from glowplug.core.target import Target
@@ -24,6 +26,8 @@ def replace_process(target: Target, options: Options) -> None:
     if words is None or sys.flags.ignore_environment or sys.flags.no_site:  # -E, -I, -S: ours would not be let in
         return
     environment = _environment_at_start()
+    if EXPLAIN_FILE in os.environ:
+        environment[EXPLAIN_FILE] = os.environ[EXPLAIN_FILE]
     environment["PYTHONPATH"] = entry_for(options.letters(), environment.get("PYTHONPATH"))
     try:
         os.execve(sys.executable, [*words, *target.words()], environment)

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LETTERS = {"i": "imports", "p": "prefetch", "t": "trace_cache", "c": "children"}
+# Where `--json-file` has the document written. The program never sees it: it is taken out before the program starts.
+EXPLAIN_FILE = "GLOWPLUG_EXPLAIN_FILE"
 _EXPLAIN = {"x": "text", "j": "json"}
 
 

@@ -32,7 +32,8 @@ class Parts:
         if options.imports and not warm:
             from glowplug.imports.accelerate import Acceleration
 
-            atexit.register(Acceleration(watcher, self.ledger).finish)
+            meanwhile = _import_trace_cache if options.trace_cache else lambda: None
+            atexit.register(Acceleration(watcher, self.ledger, meanwhile).finish)
 
 
 def _enable_trace_cache_with_keras(watcher: Watcher, ledger: Ledger) -> None:
@@ -53,6 +54,10 @@ def _enable_trace_cache_with_keras(watcher: Watcher, ledger: Ledger) -> None:
 
     for name in ("keras", "tensorflow"):
         watcher.watch(name, before=begin, after=end)
+
+
+def _import_trace_cache() -> None:
+    from glowplug.train import switch  # noqa: F401
 
 
 def _enable_trace_cache(ledger: Ledger) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from glowplug.imports.watch import Watcher
+
+from .options import EXPLAIN_FILE
 
 TYPE_CHECKING = False  # as in `options`
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ def prepare(options: Options, *, warm: bool = False) -> None:
     A `warm` process is a standby's child: it has TensorFlow already.
     """
     made: list[Parts] = []
+    document = os.environ.pop(EXPLAIN_FILE, None)
 
     def switch_on() -> None:
         from .parts import Parts
@@ -38,7 +43,7 @@ def prepare(options: Options, *, warm: bool = False) -> None:
 
     def tell() -> None:
         switch_on()
-        made[0].ledger.tell(as_json=options.explain == "json")
+        made[0].ledger.tell(document if options.explain == "json" else None)
 
     watcher = Watcher(switch_on, ("keras", "tensorflow"))
     watcher.install()

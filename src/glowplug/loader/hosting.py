@@ -14,11 +14,13 @@ from glowplug.core.errors import GlowplugError
 from glowplug.runtime import oplibrary  # noqa: F401
 from glowplug.standby import wire
 
-from . import native, savedmodel  # noqa: F401
 from .channel import INPUTS, OUTPUTS, SOCKET, Arena, describe_error
+from .engines import litert, litert_interfaces, native, savedmodel  # noqa: F401
 from .model import Model
 from .open import load
 from .rehearsal import exercise  # noqa: F401 - the standby calls it
+
+litert_interfaces.preload()
 
 
 def host(path: str, options: dict[str, Any]) -> int:

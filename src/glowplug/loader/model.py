@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from glowplug.bundle.reader import Bundle
-from glowplug.bundle.warmup import Request, read_requests
 from glowplug.core.clock import now_ns
 from glowplug.core.errors import InputError, TensorFlowError
 from glowplug.core.manifest import Signature
 
-from .arguments import bind
-from .engine import Engine
+from .engines.engine import Engine
 
-Answer = NDArray[Any] | dict[str, NDArray[Any]]
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from numpy.typing import NDArray
+
+    from glowplug.bundle.warmup import Request
+
+    from .origin import LocalCopy
+    from .pending import Pending
+
+    Answer: TypeAlias = NDArray[Any] | dict[str, NDArray[Any]]
 
 _DEFAULT = "serving_default"
+_readiness_lock = allocate_lock()
 _CALLERS_FAULT = ("INVALID_ARGUMENT", "OUT_OF_RANGE")
 
 
@@ -40,9 +48,12 @@ class Info:
 class CallableSignature:
     """One signature of a model."""
 
-    __slots__ = ("_engine", "_name", "signature")
+    __slots__ = ("_bind", "_engine", "_name", "signature")
 
     def __init__(self, engine: Engine, name: str) -> None:
+        from .arguments import bind
+
+        self._bind = bind
         self._engine = engine
         self._name = name
         self.signature: Signature = engine.signatures[name]
@@ -52,7 +63,7 @@ class CallableSignature:
 
         Returns an array if the signature has one output, else a dict.
         """
-        arrays = bind(self._name, self.signature, value, named)
+        arrays = self._bind(self._name, self.signature, value, named)
         try:
             results = self._engine.run(self._name, arrays)
         except TensorFlowError as error:
@@ -74,8 +85,10 @@ class Model:
     def __init__(self, engine: Engine, info: Info, bundle: Bundle) -> None:
         self._engine = engine
         self._bundle = bundle
+        self._copy: LocalCopy | None = None
         self.info = info
         self._signatures = {name: CallableSignature(engine, name) for name in engine.signatures}
+        self._readiness: Pending[None] | None = None
 
     @property
     def signatures(self) -> Mapping[str, Signature]:
@@ -84,7 +97,7 @@ class Model:
 
     @property
     def engine(self) -> str:
-        """The engine that runs the model: `native` or `savedmodel`."""
+        """The engine that runs the model: `native`, `litert` or `savedmodel`."""
         return self.info.engine
 
     def signature(self, name: str) -> CallableSignature:
@@ -103,6 +116,8 @@ class Model:
 
     def warmup_requests(self) -> list[Request]:
         """Return the calls that were packed with the model to warm it up."""
+        from glowplug.bundle.warmup import read_requests
+
         return read_requests(self._bundle)
 
     def warm_up(self) -> list[int]:
@@ -114,9 +129,33 @@ class Model:
             durations.append(now_ns() - began)
         return durations
 
+    def keep(self, copy: LocalCopy) -> None:
+        """Keep what the model was loaded from in the node cache until the model is closed."""
+        self._copy = copy
+
+    def when_ready(self) -> Pending[None]:
+        """Begin to read the weights and to run the packed warm-up calls; return what can be awaited, or waited for.
+
+        Afterwards a first call takes no longer than the next ones. Asking again gives the same answer.
+        """
+        from .pending import Pending
+
+        with _readiness_lock:
+            if self._readiness is None:
+                self._readiness = Pending(self._make_ready, "glowplug-ready")
+            return self._readiness
+
+    def _make_ready(self) -> None:
+        from .ahead import read_weights
+
+        read_weights(self._bundle)
+        self.warm_up()
+
     def close(self) -> None:
         """Free the model. Closing twice is harmless; calling it afterwards raises `ClosedError`."""
         self._engine.close()
+        if self._copy is not None:
+            self._copy.release()
 
     def __enter__(self) -> Model:
         return self

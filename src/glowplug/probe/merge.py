@@ -48,7 +48,7 @@ def merge(
         series=_series(launched, images),
         processes=_processes(launched, images, ends, spans),
         loops=tuple(find_loops(images, launched.started_ns)),
-        notes=tuple(dict.fromkeys([*notes, *_notes(launched, images)])),
+        notes=tuple(dict.fromkeys([*notes, *_notes(launched, images), *passes.busy_notes(spans, launched.pid)])),
     )
 
 

@@ -14,6 +14,7 @@ from .events import ASSIGNED, Image
 from .rows import Row, nest
 
 META_OPTIMIZER_LIMIT_NS = 300_000_000_000  # RewriterConfig.meta_optimizer_timeout_ms: 0, the default, is 5 minutes
+BUSY_RATIO, BUSY_NS, BUSY_READ_BYTES = 1.5, 1_000_000_000, 50 << 20
 KEPT_STEPS = 32  # steps of one function that stay spans of their own
 
 
@@ -39,7 +40,7 @@ def add_import_self_times(rows: Sequence[Row]) -> None:
 
 
 def mark_overwritten(rows: Sequence[Row], images: Sequence[Image], origin_ns: int) -> None:
-    """Say of each variable whether something else was assigned to it before any step could read it."""
+    """Say of each variable whether a load assigned something else to it before any step could read it."""
     assigned: dict[tuple[int, int], list[int]] = {}
     for image in images:
         for event in image.events:
@@ -49,15 +50,42 @@ def mark_overwritten(rows: Sequence[Row], images: Sequence[Image], origin_ns: in
     for row in rows:
         if row.kind in ("step", "steps"):
             steps.setdefault(row.pid, []).append(row.start_ns)
+    loads: dict[int, list[tuple[int, int]]] = {}
+    for row in rows:
+        if row.kind == "load":
+            loads.setdefault(row.pid, []).append((row.start_ns, row.end_ns))
     for row in rows:
         if row.kind != "variable":
             continue
         row.attrs["initializer_ns"] = max(0, row.own_ns())
-        later = [at_ns for at_ns in assigned.get((row.pid, row.attrs.get("object", 0)), ()) if at_ns > row.end_ns]
+        inside = loads.get(row.pid, ())  # metrics are reset by assignments too, and nothing was wasted there
+        later = [
+            at_ns
+            for at_ns in assigned.get((row.pid, row.attrs.get("object", 0)), ())
+            if at_ns > row.end_ns and any(start_ns <= at_ns <= end_ns for start_ns, end_ns in inside)
+        ]
         before = steps.get(row.pid, [])
         following = bisect_left(before, row.end_ns)
         limit = before[following] if following < len(before) else None
         row.attrs["overwritten"] = bool(later) and (limit is None or later[0] < limit)
+
+
+def busy_notes(spans: Sequence[Span], pid: int) -> list[str]:
+    """Say so where the machine was busy: the import of TensorFlow computes, and waited for a processor instead.
+
+    Where it read from the disk it waited for that, which is a finding of its own.
+    """
+    for span in spans:
+        known = span.pid == pid and span.kind == "module" and span.name == "tensorflow" and "cpu_ns" in span.attrs
+        if not known or int(span.attrs.get("read_bytes", 0)) > BUSY_READ_BYTES:
+            continue
+        cpu_ns = int(span.attrs["cpu_ns"])
+        if span.duration_ns - cpu_ns >= BUSY_NS and span.duration_ns >= BUSY_RATIO * cpu_ns:
+            return [
+                f"the machine was busy: importing TensorFlow took {span.duration_ns / 1e9:.1f} s for"
+                f" {cpu_ns / 1e9:.1f} s of computing, so all times here are longer than on an idle one"
+            ]
+    return []
 
 
 def match_forks(rows: Sequence[Row], images: Sequence[Image], origin_ns: int) -> None:

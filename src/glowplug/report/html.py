@@ -6,24 +6,19 @@ name in a profile stays text even where an escape were missed.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterator
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from glowplug.core.clock import human_bytes, human_duration
-from glowplug.core.errors import UsageError
 from glowplug.core.profile import Finding, Profile
 from glowplug.core.version import VERSION
 
+from .closing import closing_text
 from .document import page_data
+from .pages import make_environment, policy_digest, read_asset
 from .phases import PHASE_STYLES
 from .wording import count, evidence_items, percent, quantity, quantity_label, visible
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 SCRIPTS = (
     "dom.js",
@@ -40,11 +35,13 @@ DOCUMENTATION = "https://github.com/glowplug/glowplug/blob/main/docs/"
 
 def render_html(profile: Profile) -> bytes:
     """Return the page. ASCII data inside, so that names that are not valid Unicode survive as escapes."""
-    environment = _environment()
-    css = _asset("report.css") + "".join(_phase_rules())
-    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();\n"
+    environment = make_environment()
+    css = read_asset("report.css") + "".join(_phase_rules())
+    script = "(() => {\n'use strict';\n" + "\n".join(read_asset(name) for name in SCRIPTS) + "\n})();\n"
     page = environment.get_template("page.html.j2").render(
         title=visible(" ".join(profile.command)) or "profile",
+        start=human_duration(profile.cold_start.ns),
+        until=profile.cold_start.until,
         wall=human_duration(profile.wall_ns),
         ended="exit 0" if profile.exit_code == 0 else _ended(profile.exit_code),
         failed=profile.exit_code != 0,
@@ -52,41 +49,18 @@ def render_html(profile: Profile) -> bytes:
         facts=_facts(profile),
         phases=list(_phases(profile)),
         findings=[_finding(finding) for finding in profile.findings],
+        closing=visible(closing_text(profile)),
         processes=_processes(profile),
         notes=[visible(note) for note in profile.notes],
         environment=_environment_rows(profile),
         version=VERSION,
         css=css,
-        css_digest=_digest(css),
+        css_digest=policy_digest(css),
         script=script,
-        script_digest=_digest(script),
+        script_digest=policy_digest(script),
         data=page_data(profile),
     )
     return page.encode("utf-8", "backslashreplace")
-
-
-def _environment() -> Environment:
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise UsageError("the HTML report needs jinja2", seen=error, remedy="pip install glowplug[report]") from error
-    environment = Environment(
-        loader=PackageLoader("glowplug.report", "assets"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    return environment
-
-
-def _asset(name: str) -> str:
-    return files("glowplug.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _phase_rules() -> Iterator[str]:
@@ -109,9 +83,6 @@ def _facts(profile: Profile) -> list[tuple[str, str]]:
     """Return the few figures at the top of the page, those that are known."""
     environment = profile.environment
     facts: list[tuple[str, str]] = []
-    first = next(profile.of_kind("step"), None)
-    if first is not None:
-        facts.append(("first step done at", human_duration(first.end_ns)))
     for label, key in (
         ("peak memory", "peak_rss_bytes"),
         ("CPU time", "cpu_ns"),

@@ -39,6 +39,7 @@ _STYLES = {
     "steady_steps": ("steady steps", "#f2b2a4"),
     "io_wait": ("waiting", "#d9d16a"),
     "user_code": ("user code", "#bcc2c4"),
+    "exit": ("exit", "#8fa3b8"),
     "unaccounted": ("unaccounted", "#d9d9d9"),
 }
 

@@ -41,10 +41,10 @@ def import_lines(profile: Profile, width: int) -> list[Line]:
     ]
     lines += table(columns, rows)
     columns = (
-        Column("slowest modules", name_width, keep="end"),
+        Column("slowest modules", name_width, keep="ends"),
         Column("self", _TIME, right=True),
         Column("total", _TIME, right=True),
-        Column("asked for by", site_width, keep="end"),
+        Column("asked for by", site_width, keep="ends"),
     )
     rows = [
         (row.module, human_duration(row.self_ns), human_duration(row.total_ns), row.site)
@@ -88,7 +88,7 @@ def trace_lines(profile: Profile, width: int) -> list[Line]:
         return []
     name_width = max(18, (width - 3 * (_TIME + 2)) // 2)
     columns = (
-        Column("function", name_width, keep="end"),
+        Column("function", name_width, keep="ends"),
         Column("traces", _TIME, right=True),
         Column("time", _TIME, right=True),
         Column("graph ops", 9, right=True),
@@ -116,7 +116,7 @@ def step_lines(profile: Profile, width: int) -> list[Line]:
         return []
     name_width = width - 4 * (_TIME + 2) - 10
     columns = (
-        Column("function", name_width, keep="end"),
+        Column("function", name_width, keep="ends"),
         Column("steps", 8, right=True),
         Column("first", _TIME, right=True),
         Column("second", _TIME, right=True),

@@ -15,19 +15,20 @@ from glowplug.core.clock import human_bytes, human_duration
 from glowplug.core.profile import Finding, Profile
 
 from . import sections
+from .closing import closing_text
 from .lines import BLANK, BOLD, DIM, Fragment, Line, line_text, plain, wrap
 from .waterfall import waterfall_lines
 from .wording import cell_width, clip, evidence_items, visible
 
 _NARROWEST, _WIDEST = 60, 110
-_HINT = "For colour and the HTML report: pip install glowplug[report]"
+_HINT = "For colour and the HTML report: pip install 'glowplug[report]'"
 
 
 def print_profile(profile: Profile, stream: TextIO, *, width: int | None = None, color: bool | None = None) -> None:
     """Write the whole report to `stream`. `width` and `color` are those of the terminal unless given."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     ascii_only = not encoding.lower().replace("-", "").startswith("utf")
-    wide = min(_WIDEST, max(_NARROWEST, width or _terminal_width(stream)))
+    wide = min(_WIDEST, max(_NARROWEST, width or shown_width(stream)))
     print_lines(profile_lines(profile, wide, ascii_only=ascii_only), stream, color=color)
 
 
@@ -57,7 +58,8 @@ def _print_plain(lines: Sequence[Line], stream: TextIO) -> None:
     stream.write(text.encode(encoding, "replace").decode(encoding))
 
 
-def _terminal_width(stream: TextIO) -> int:
+def shown_width(stream: TextIO) -> int:
+    """Return the columns of a terminal, or of what stands for one."""
     if not stream.isatty():
         return int(os.environ.get("COLUMNS", "80")) if os.environ.get("COLUMNS", "").isdigit() else 80
     return shutil.get_terminal_size((80, 24)).columns
@@ -67,7 +69,7 @@ def profile_lines(profile: Profile, width: int, *, ascii_only: bool = False) -> 
     """Return every line of the report for a terminal of `width` columns."""
     parts: list[tuple[str, list[Line]]] = [
         ("Where the time went (main thread)", waterfall_lines(profile, width, ascii_only=ascii_only)),
-        ("Findings", finding_lines(profile.findings, width)),
+        ("Findings", finding_lines(profile.findings, width) or [plain("none found")]),
         ("Imports", sections.import_lines(profile, width)),
         ("Loads", sections.load_lines(profile, width)),
         ("Traces", sections.trace_lines(profile, width)),
@@ -80,17 +82,19 @@ def profile_lines(profile: Profile, width: int, *, ascii_only: bool = False) -> 
     for title, body in parts:
         if body:
             lines += [BLANK, plain(title, BOLD), *body]
-    return lines
+    return [*lines, BLANK, *wrap(closing_text(profile), width, style=BOLD)]
 
 
 def header_lines(profile: Profile, width: int) -> list[Line]:
-    """What ran, how long, how it ended, on what."""
+    """What ran, how long its start took, how it ended, on what."""
     ended = f"exit {profile.exit_code}" if profile.exit_code >= 0 else f"killed by signal {-profile.exit_code}"
-    right = f"{human_duration(profile.wall_ns)}, {ended}"
+    start = profile.cold_start
+    right = f"{human_duration(start.ns)} to {start.until}"
     command = clip(" ".join(profile.command), width - len(right) - 2)
     gap = " " * max(2, width - cell_width(command) - len(right))
     lines: list[Line] = [(Fragment(command, BOLD), Fragment(gap), Fragment(right))]
-    lines += wrap(", ".join(_facts(profile)), width, style=DIM)
+    whole = f"{human_duration(profile.wall_ns)} in all, {ended}"
+    lines += wrap(", ".join([whole, *_facts(profile)]), width, style=DIM)
     if profile.runs is not None and len(profile.runs.wall_ns) > 1:
         walls = profile.runs.wall_ns
         text = f"median of {len(walls)} runs, {human_duration(min(walls))} to {human_duration(max(walls))}"
@@ -133,8 +137,7 @@ def finding_lines(findings: Sequence[Finding], width: int) -> list[Line]:
         lines += [plain(f"      {visible(code)}") for code in finding.remedy.code.split("\n") if code]
         if finding.remedy.command:
             lines.append(plain(f"    $ {visible(finding.remedy.command)}"))
-        more = ", ".join(filter(None, (finding.rule, finding.remedy.doc)))
-        lines.append(plain(clip(f"    {more}", width), DIM))
+        lines.append(plain(clip(f"    more: glowplug explain {finding.rule}", width), DIM))
     return lines
 
 

@@ -42,12 +42,15 @@ def _char_width(char: str) -> int:
 
 
 def clip(text: str, width: int, *, keep: str = "start") -> str:
-    """Shorten text to `width` cells; `keep="end"` keeps its tail, which is what tells two paths apart."""
+    """Shorten text to `width` cells. `keep="end"` keeps its tail, `keep="ends"` drops its middle, as names need it."""
     text = visible(text)
     if cell_width(text) <= width:
         return text
     if width < 1:
         return ""
+    if keep == "ends":
+        head = clip(text, (width - 1) // 2 + 1)
+        return head + clip(text, width - cell_width(head) + 1, keep="end").removeprefix(ELLIPSIS)
     chars = reversed(text) if keep == "end" else iter(text)
     kept: list[str] = []
     room = width - 1

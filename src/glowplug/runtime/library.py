@@ -56,13 +56,18 @@ def find_directory() -> Path:
         raise LibraryNotFoundError(
             "TensorFlow is not installed for this interpreter",
             seen=sys.executable,
-            remedy="run `pip install glowplug[cpu]`, or use the interpreter that has TensorFlow",
+            remedy="run `pip install 'glowplug[cpu]'`, or use the interpreter that has TensorFlow",
         )
     raise LibraryNotFoundError(
         "the installed TensorFlow has no C library",
         seen=f"{spec.origin} without {' and '.join(_file_names())}",
         remedy=f"reinstall a wheel of {_SUPPORTED}",
     )
+
+
+def is_installed() -> bool:
+    """Say whether there is a TensorFlow to open."""
+    return importlib.util.find_spec("tensorflow") is not None
 
 
 def open_library() -> Library:

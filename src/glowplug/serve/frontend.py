@@ -13,31 +13,47 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
 
-from glowplug.core.errors import GlowplugError, UsageError
+from glowplug.core.errors import GlowplugError
 
+from .access import Gate, Tokens
+from .listening import Listener
 from .log import Log
+from .metrics.history import History
 from .metrics.registry import Metrics
 from .models.catalog import Catalog
 from .models.loading import LoadSettings
 from .models.manager import Manager, ManagerSettings
+from .models.mirrors import Mirrors, MirrorSettings
 from .models.packing import Packer
+from .page.document import LiveDocument
+from .page.routes import HOME, with_page
 from .processes.spawning import Processes
 from .recording import Recorder
 from .rest.bodies import Bodies
 from .rest.cors import with_cors
 from .rest.http import Budget, Connection, Handler, HttpSettings
-from .rest.routes import Pages, Routes, error_body
+from .rest.reporting import Reporting, error_body
+from .rest.routes import Pages, Routes
+from .rest.tokens import with_tokens
 from .service import Service
 from .settings import Settings
+from .telemetry.trail import Watch
+from .v2.routes import Routes as V2Routes
+from .v2.routes import beside
 from .workers.group import GroupSettings
+from .workers.parsers import Parsers
 from .workers.spec import WorkerSpec
 
+if TYPE_CHECKING:
+    from .telemetry.otel import OpenTelemetry
+
 _USAGE = 2
-_BACKLOG = 1024
+_REFRESH_SECONDS = 1.0
+_LAST_WORDS_SECONDS = 1.0
+_LAST_EXPORT_SECONDS = 5.0
 
 
 def run(channel: socket.socket, settings: Settings) -> int:
@@ -59,39 +75,88 @@ def run(channel: socket.socket, settings: Settings) -> int:
 
 
 async def _main(channel: socket.socket, settings: Settings) -> None:
+    log = Log(
+        as_json=settings.log_json, access=settings.access_log, access_json=settings.access_log_json, threaded=True
+    )
+    try:
+        await _serve(channel, settings, log)
+    finally:
+        log.flush(_LAST_WORDS_SECONDS)
+
+
+async def _serve(channel: socket.socket, settings: Settings, log: Log) -> None:
     stop = asyncio.Event()
-    log = Log(as_json=settings.log_json, access=settings.access_log)
     processes = Processes(channel, stop.set)
+    tokens = Tokens(settings.auth_tokens) if settings.auth_tokens else None
+    gate = Gate(tokens)
     catalog = Catalog()
     metrics = Metrics(catalog)
-    packer = Packer(settings.pack_cache, processes.run) if settings.pack_cache is not None else None
-    manager = Manager(catalog, _manager_settings(settings), processes, metrics.observer, packer, log)
+    log.on_error = metrics.trouble.event
+    telemetry = _telemetry(settings, catalog, metrics, processes, log)
+    watch = Watch(telemetry) if telemetry is not None or log.access else None
+    packer = None
+    if settings.pack_cache is not None:
+        packer = Packer(settings.pack_cache, processes.run, settings.saved_model_tags, settings.op_libraries)
+
+    def mirrors(changed: Callable[[], None]) -> Mirrors:
+        terms = MirrorSettings(settings.poll_seconds, settings.trust, settings.trusted_keys, settings.require_signature)
+        return Mirrors(terms, processes.run, log, changed)
+
+    manager = Manager(catalog, _manager_settings(settings), processes, metrics.observer, packer, log, mirrors)
     recorder = Recorder(settings.record_warmup, log) if settings.record_warmup else None
-    service = Service(catalog, metrics, recorder, manager.wait_for_change)
+    service = Service(catalog, metrics, recorder, manager.wait_for_change, watch)
     draining = stop.is_set
 
     def is_ready() -> bool:
         return not draining() and bool(catalog.models) and catalog.all_ready()
 
     pages = _pages(settings, metrics, processes, catalog, is_ready)
-    bodies = Bodies(processes, settings.limits, settings.timeout_s)
-    routes = Routes(service, metrics, log, bodies, settings.timeout_s, pages)
-    handler = with_cors(routes) if settings.cors else routes
+    parsers = Parsers(processes, settings.timeout_s)
+    bodies = Bodies(parsers, settings.limits)
+    reporting = Reporting(metrics, log, watch)
+    routes = Routes(service, reporting, bodies, settings.timeout_s, pages)
+    handler = beside(routes, V2Routes(service, reporting, bodies, settings.timeout_s, is_ready))
+    history = History(metrics, catalog, processes.pids)
+    shows_page = settings.page and settings.metrics_path != HOME
+    if shows_page:
+        handler = with_page(handler, LiveDocument(catalog, metrics, history, is_ready))
+    if tokens is not None:
+        handler = with_tokens(handler, gate, reporting, {HOME} if shows_page else ())
+    if settings.cors:
+        handler = with_cors(handler, tokens=tokens is not None)
     manager.configure(settings.models)  # first, so that workers load while the ports are opened
-    async with _rest(settings, handler, log), _grpc(settings, service, manager, metrics, log, is_ready):
+    async with (
+        _rest(settings, handler, log) as rest,
+        _grpc(settings, service, manager, parsers, bodies, metrics, gate, log, watch, is_ready) as grpc,
+    ):
         log.event("listening", rest=settings.rest_port, grpc=settings.grpc_port, host=settings.host)
         watching = asyncio.ensure_future(manager.run())
         announcing = asyncio.ensure_future(_announce(settings, catalog, manager))
+        refreshing = asyncio.ensure_future(_refresh([one for one in (rest, grpc) if one], tokens, log))
+        sampling = [asyncio.ensure_future(history.run())] if shows_page else []
         gc.collect()
         gc.freeze()
         await stop.wait()
         log.event("draining")
         service.stop_waiting()
         manager.tell_waiters()
-        for task in (watching, announcing):
+        for task in (watching, announcing, refreshing, *sampling):
             task.cancel()
     await manager.drain()
+    if telemetry is not None:
+        closing = asyncio.get_running_loop().run_in_executor(None, telemetry.close)
+        await asyncio.wait([closing], timeout=_LAST_EXPORT_SECONDS)
     log.event("stopped")
+
+
+def _telemetry(
+    settings: Settings, catalog: Catalog, metrics: Metrics, processes: Processes, log: Log
+) -> OpenTelemetry | None:
+    if not settings.otel:
+        return None
+    from .telemetry.otel import OpenTelemetry
+
+    return OpenTelemetry(catalog, metrics, processes.pids, log)
 
 
 def _manager_settings(settings: Settings) -> ManagerSettings:
@@ -102,13 +167,20 @@ def _manager_settings(settings: Settings) -> ManagerSettings:
         op_libraries=settings.op_libraries,
         intra_op_threads=settings.intra_op_threads,
         inter_op_threads=settings.inter_op_threads,
-        largest_batch=settings.batching.max_batch_size if settings.batching.allowed_sizes else 0,
+        tags=settings.saved_model_tags,
     )
-    batches, rows = settings.batching.max_enqueued_batches, settings.batching.max_batch_size
-    max_queue = min(settings.max_queue, batches * rows) if batches else settings.max_queue
-    group = GroupSettings(settings.instances, settings.batching, max_queue)
-    load = LoadSettings(group, template, settings.record_warmup, settings.load_retries, settings.load_retry_seconds)
-    return ManagerSettings(load, settings.poll_seconds, settings.config_file, settings.config_poll_seconds)
+    group = GroupSettings(settings.instances, settings.batching, settings.max_queue)
+    load = LoadSettings(
+        group,
+        template,
+        settings.record_warmup,
+        settings.per_model_batching,
+        settings.load_retries,
+        settings.load_retry_seconds,
+    )
+    return ManagerSettings(
+        load, settings.poll_seconds, settings.config_file, settings.config_poll_seconds, settings.prefer_tflite
+    )
 
 
 def _pages(settings: Settings, metrics: Metrics, processes: Processes, catalog: Catalog, is_ready: Any) -> Pages:
@@ -132,32 +204,19 @@ def _pages(settings: Settings, metrics: Metrics, processes: Processes, catalog: 
 
 
 @contextlib.asynccontextmanager
-async def _rest(settings: Settings, routes: Handler, log: Log) -> AsyncIterator[None]:
+async def _rest(settings: Settings, routes: Handler, log: Log) -> AsyncIterator[Listener]:
     """Listen for REST for the length of the block; afterwards finish the requests that are here."""
-    loop = asyncio.get_running_loop()
     connections: set[Connection] = set()
     bounds = HttpSettings(settings.limits.request_bytes, Budget(settings.bodies_bytes), error_body=error_body)
-    servers = []
+    listener = Listener(lambda: Connection(routes, bounds, connections), log, "http/1.1")
     if settings.rest_port:
-        try:
-            server = await loop.create_server(
-                lambda: Connection(routes, bounds, connections), settings.host, settings.rest_port, backlog=_BACKLOG
-            )
-        except OSError as error:
-            raise _cannot_listen(settings.host, settings.rest_port, error) from error
-        servers.append(server)
+        await listener.open_port(settings.host, settings.rest_port, settings.rest_tls)
     if settings.rest_socket:
-        _take_socket(settings.rest_socket, log)
-        servers.append(
-            await loop.create_unix_server(
-                lambda: Connection(routes, bounds, connections), settings.rest_socket, backlog=_BACKLOG
-            )
-        )
+        await listener.open_socket(settings.rest_socket)
     try:
-        yield
+        yield listener
     finally:
-        for server in servers:
-            server.close()
+        listener.close()
         for connection in list(connections):
             connection.drain()
         while connections:  # bounded by the supervisor's patience
@@ -166,36 +225,58 @@ async def _rest(settings: Settings, routes: Handler, log: Log) -> AsyncIterator[
 
 @contextlib.asynccontextmanager
 async def _grpc(
-    settings: Settings, service: Service, manager: Manager, metrics: Metrics, log: Log, is_ready: Any
-) -> AsyncIterator[None]:
+    settings: Settings,
+    service: Service,
+    manager: Manager,
+    parsers: Parsers,
+    bodies: Bodies,
+    metrics: Metrics,
+    gate: Gate,
+    log: Log,
+    watch: Watch | None,
+    is_ready: Any,
+) -> AsyncIterator[Listener | None]:
     """Listen for gRPC for the length of the block; afterwards finish the calls that are here."""
-    if not settings.grpc_port and not settings.grpc_socket:
-        yield
+    if not (settings.grpc_port or settings.grpc_socket or settings.control_socket):
+        yield None
         return
     from .rpc import health, reflection
+    from .rpc.reporting import Reporting
     from .rpc.server import RpcServer
     from .rpc.services import Services
+    from .v2.services import Services as V2Services
 
-    services = Services(service, manager, metrics, log, settings.limits, settings.timeout_s)
-    methods = {**services.methods(), **health.methods(is_ready), **reflection.methods()}
-    rpc = RpcServer(methods, settings.limits, log)
-    loop = asyncio.get_running_loop()
-    servers = []
+    reporting = Reporting(service, metrics, log, settings.timeout_s, watch)
+    methods = {
+        **Services(service, manager, reporting, parsers, settings.limits).methods(),
+        **V2Services(service, reporting, bodies, is_ready).methods(),
+        **health.methods(is_ready),
+        **reflection.methods(),
+    }
+    rpc, control = RpcServer(methods, settings.limits, log, gate), RpcServer(methods, settings.limits, log)
+    listener, private = Listener(rpc.connection, log, "h2"), Listener(control.connection, log, "h2")
     if settings.grpc_port:
-        try:
-            server = await loop.create_server(rpc.connection, settings.host, settings.grpc_port, backlog=_BACKLOG)
-        except OSError as error:
-            raise _cannot_listen(settings.host, settings.grpc_port, error) from error
-        servers.append(server)
+        await listener.open_port(settings.host, settings.grpc_port, settings.grpc_tls)
     if settings.grpc_socket:
-        _take_socket(settings.grpc_socket, log)
-        servers.append(await loop.create_unix_server(rpc.connection, settings.grpc_socket, backlog=_BACKLOG))
+        await listener.open_socket(settings.grpc_socket)
+    if settings.control_socket:
+        await private.open_socket(settings.control_socket, private=True)
     try:
-        yield
+        yield listener
     finally:
-        for server in servers:
-            server.close()
-        await rpc.drain(settings.drain_seconds)
+        listener.close()
+        private.close()
+        await asyncio.gather(*(one.drain(settings.drain_seconds) for one in (rpc, control)))
+
+
+async def _refresh(listeners: list[Listener], tokens: Tokens | None, log: Log) -> None:
+    """Follow the files of certificates and tokens, for as long as the server runs."""
+    while True:
+        await asyncio.sleep(_REFRESH_SECONDS)
+        for listener in listeners:
+            await listener.refresh()
+        if tokens is not None:
+            tokens.refresh(log)
 
 
 async def _announce(settings: Settings, catalog: Catalog, manager: Manager) -> None:
@@ -209,20 +290,3 @@ async def _announce(settings: Settings, catalog: Catalog, manager: Manager) -> N
         text = f"serving {', '.join(names)}: REST on port {settings.rest_port}, gRPC on port {settings.grpc_port}"
     with contextlib.suppress(OSError):
         os.write(1, f"{text}\n".encode())
-
-
-def _take_socket(path: str, log: Log) -> None:
-    """Make room for our socket: the name belongs to the server that came last, as with TensorFlow Serving.
-
-    A server that still listens behind it keeps the connections that it has and gets no new ones.
-    """
-    if not Path(path).is_socket():
-        return
-    with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
-        probe.connect(path)
-        log.event("socket_taken_over", path=path)
-    Path(path).unlink(missing_ok=True)
-
-
-def _cannot_listen(host: str, port: int, error: Exception) -> UsageError:
-    return UsageError("cannot listen on this address", seen=f"{host}:{port} ({error})", remedy="choose another port")

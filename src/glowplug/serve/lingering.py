@@ -33,7 +33,10 @@ class Lingering(asyncio.Protocol):
         self._timer = self._loop.call_later(self._silence, self._check)
         transport.set_protocol(self)
         if not transport.is_closing():
-            transport.write_eof()
+            if transport.can_write_eof():  # over TLS the end is part of closing
+                transport.write_eof()
+            else:
+                self._silence = _HURRIED_SECONDS
             transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
@@ -61,6 +64,13 @@ class Lingering(asyncio.Protocol):
             self._out_at = now
         quiet = now - self._moved_at
         if quiet >= (_STALL_SECONDS if unsent else self._silence) or now - self._out_at >= _LONGEST_SECONDS:
-            self._transport.abort()
+            self._end(unsent)
         else:
             self._timer = self._loop.call_later(self._silence, self._check)
+
+    def _end(self, unsent: int) -> None:
+        if unsent or self._transport.can_write_eof():
+            self._transport.abort()
+        else:  # TLS says farewell first, and does not wait long for the peer's
+            self._transport.close()
+            self._timer = self._loop.call_later(_SILENCE_SECONDS, self._transport.abort)

@@ -31,24 +31,29 @@ class Recorder:
         self._bytes: dict[str, int] = {}
 
     def offer(self, version: Version, signature: str, inputs: Arrays) -> None:
-        """Keep a request if it is of a new kind and there is room."""
+        """Keep a request if it is of a new kind and there is room. Whatever goes wrong, it is answered all the same."""
+        try:
+            self._offer(version, signature, inputs)
+        except Exception as error:
+            self._broken = True
+            self._log.event("not_recorded", error=str(error) or type(error).__name__)
+
+    def _offer(self, version: Version, signature: str, inputs: Arrays) -> None:
         seen = self._seen.setdefault(version.model, set())
         key = (version.number, signature, tuple((name, array.shape) for name, array in sorted(inputs.items())))
         if self._broken or key in seen or len(seen) >= MAX_REQUESTS:
             return
         seen.add(key)
+        if sum(array.nbytes for array in inputs.values()) > MAX_BYTES:  # before it is written as a message
+            return
         record = self._record(version, signature, inputs)
         size = self._bytes.get(version.model, 0) + len(record)
         if size > MAX_BYTES:
             return
         first = version.model not in self._bytes
         self._bytes[version.model] = size
-        try:
-            with (self._folder / f"{version.model}.requests").open("wb" if first else "ab") as stream:
-                _write_record(stream, record)
-        except OSError as error:  # the request that was to be recorded is answered all the same
-            self._broken = True
-            self._log.event("not_recorded", error=error.strerror)
+        with (self._folder / f"{version.model}.requests").open("wb" if first else "ab") as stream:
+            _write_record(stream, record)
 
     @staticmethod
     def _record(version: Version, signature: str, inputs: Arrays) -> bytes:

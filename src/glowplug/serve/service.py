@@ -10,6 +10,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from glowplug.core.dtypes import BY_NAME
 from glowplug.core.errors import NotReadyError, RequestError
 
@@ -17,6 +19,7 @@ from .metrics.registry import Metrics
 from .models.catalog import Catalog
 from .models.versions import Version
 from .recording import Recorder
+from .telemetry.trail import Watch, failure_code
 from .wire import inference
 from .wire.calls import Arrays, ModelReference, check_inputs, choose_outputs, find_signature
 from .wire.examples import serialized
@@ -31,12 +34,17 @@ T = TypeVar("T")
 
 
 class Service:
-    """The operations of the API over the catalogue of models."""
+    """The operations of the API over the catalogue of models. `watch` is there where requests are followed."""
 
     def __init__(
-        self, catalog: Catalog, metrics: Metrics, recorder: Recorder | None = None, wait: Waiting | None = None
+        self,
+        catalog: Catalog,
+        metrics: Metrics,
+        recorder: Recorder | None = None,
+        wait: Waiting | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        self.catalog, self._metrics, self._recorder = catalog, metrics, recorder
+        self.catalog, self._metrics, self._recorder, self._watch = catalog, metrics, recorder, watch
         self._wait, self._waiting = wait, 0
 
     async def when_ready(self, call: Callable[[], Awaitable[T]], timeout_s: float) -> T:
@@ -52,7 +60,7 @@ class Service:
             while self._wait is not None and self._waiting <= _MAX_WAITING:
                 try:
                     await asyncio.wait_for(self._wait(), deadline - loop.time())
-                except asyncio.TimeoutError:
+                except TimeoutError:
                     break
                 try:
                     return await call()
@@ -83,23 +91,37 @@ class Service:
         self, version: Version, group: Group, name: str, inputs: Arrays, outputs: tuple[str, ...], timeout_s: float
     ) -> dict[str, Any]:
         began = time.perf_counter()
-        answer = await group.submit(name, inputs, outputs, timeout_s)
-        version.first_answer_s = version.first_answer_s or time.perf_counter() - began
-        self._metrics.answered(version)
+        call = None if self._watch is None else self._watch.call(version.model, version.number, name)
+        try:
+            answer = await group.submit(name, inputs, outputs, timeout_s, None if call is None else call.timing)
+        except BaseException as error:
+            self._metrics.failed(version, name, failure_code(error))
+            if self._watch is not None and call is not None:
+                self._watch.called(call, error)
+            raise
+        seconds = time.perf_counter() - began
+        version.first_answer_s = version.first_answer_s or seconds
+        self._metrics.answered(version, name, seconds)
+        if self._watch is not None and call is not None:
+            self._watch.called(call)
         return answer
 
     async def infer(
         self, method: str, target: ModelReference, signature: str, given: Any, timeout_s: float
     ) -> tuple[Version, str, Any]:
-        """Classify or regress examples. Returns the version, the signature's name and the result message."""
+        """Classify or regress examples. Returns the version, the signature's name and the result message.
+
+        `given` is an `Input` message, or the examples of one, serialized.
+        """
         version, group = self.catalog.group(target)
         name, declared = find_signature(group.signatures, signature)
         inference.check_signature(method, name, declared)
-        examples = serialized(given)
+        examples = given if hasattr(given, "shape") else serialized(given)
         outputs = tuple(declared.outputs)
         answer = await self._submit(version, group, name, {"inputs": examples}, outputs, timeout_s)
         build = inference.classification if method == "classify" else inference.regression
-        return version, name, build(answer, len(examples))
+        arrays = {key: np.asarray(array) for key, array in answer.items()}  # very many strings come packed
+        return version, name, build(arrays, len(examples))
 
     async def multi_infer(self, tasks: list[Any], given: Any, timeout_s: float) -> list[Any]:
         """Answer several classify and regress tasks over the same examples."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .models.config import ModelConfig
+from .tls import TlsFiles
 from .wire.limits import Limits
 from .workers.batching import Batching
 
@@ -21,11 +22,17 @@ class Settings:
     grpc_port: int = 8500
     grpc_socket: str = ""
     rest_socket: str = ""
+    control_socket: str = ""
+    rest_tls: TlsFiles | None = None
+    grpc_tls: TlsFiles | None = None
+    auth_tokens: Path | None = None
     instances: int = 1
     batching: Batching = field(default_factory=Batching)
+    per_model_batching: bool = False
+    saved_model_tags: tuple[str, ...] = ("serve",)
     max_queue: int = 1000
     limits: Limits = field(default_factory=Limits)
-    bodies_bytes: int = 1 << 28
+    bodies_bytes: int = 1 << 27
     timeout_s: float = 30.0
     poll_seconds: float = 1.0
     config_poll_seconds: float = 1.0
@@ -36,10 +43,16 @@ class Settings:
     metrics_path: str = ""
     pack_cache: Path | None = None
     record_warmup: Path | None = None
+    prefer_tflite: bool = False
     trust: bool = False
+    trusted_keys: tuple[str, ...] = ()
+    require_signature: bool = False
     op_libraries: tuple[str, ...] = ()
     intra_op_threads: int = 0
     inter_op_threads: int = 0
     log_json: bool = False
     access_log: bool = False
+    access_log_json: bool = False
+    otel: bool = False
+    page: bool = True
     announce_json: bool = False

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import initializers
+    from .fresh.reinit import reinitialize
+    from .fresh.reinit_session import reinitialize_session
+    from .fresh.reused import Reused
+    from .fresh.skipping import skip_init
     from .growth import watch
-    from .reinit import reinitialize
-    from .reinit_session import reinitialize_session
-    from .skipping import skip_init
     from .stored import function
     from .switch import counts, disable, enable, enabled
     from .weights.load import load_weights
@@ -28,10 +29,11 @@ _PLACES = {
     "function": "stored",
     "initializers": "initializers",
     "load_weights": "weights.load",
-    "reinitialize": "reinit",
-    "reinitialize_session": "reinit_session",
+    "reinitialize": "fresh.reinit",
+    "reinitialize_session": "fresh.reinit_session",
+    "Reused": "fresh.reused",
     "save_weights": "weights.save",
-    "skip_init": "skipping",
+    "skip_init": "fresh.skipping",
     "watch": "growth",
 }
 
@@ -45,6 +47,7 @@ __all__ = [
     "load_weights",
     "reinitialize",
     "reinitialize_session",
+    "Reused",
     "save_weights",
     "skip_init",
     "watch",

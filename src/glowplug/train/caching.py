@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .fingerprint.environment import environment_values
 from .fingerprint.stock_files import stock_stamps
@@ -19,20 +19,42 @@ from .trace.entry import Entry
 from .trace.entry_store import EntryStore
 from .trace.key import ANY_SEED, Key, from_texts, joined
 
+if TYPE_CHECKING:
+    from .travel.elsewhere import RemoteCache
+    from .travel.remote import RemoteTraces
+
 _SHOWN_CHANGES = 3
 
 
 class Caching:
-    """One period in which traces are cached. `counts` has `restored`, `traced`, `refused`, `stored` and `optimised`."""
+    """One period in which traces are cached.
 
-    def __init__(self, store: EntryStore, *, verify: bool, max_bytes: int, notes: Notes) -> None:
+    `counts` has `restored`, `traced`, `refused`, `stored`, `optimised`, and `fetched` from elsewhere.
+    """
+
+    def __init__(
+        self,
+        store: EntryStore,
+        *,
+        verify: bool,
+        max_bytes: int,
+        notes: Notes,
+        remote: RemoteTraces | None = None,
+        read_only: bool = False,
+    ) -> None:
         self.active = True
         self.verify = verify
         self.notes = notes
         self.counts: Counter[str] = Counter()
-        self.entries = Entries(store, notes, max_bytes)
+        self._elsewhere = None if remote is None else _elsewhere(remote, notes, self.counts, read_only=read_only)
+        self.entries = Entries(store, notes, max_bytes, self._elsewhere)
         self.optimised = OptimisedGraphs(self.entries, notes, self.counts)
         self._used: set[str] = set()
+
+    def finish(self) -> None:
+        """Wait, for a while, until what goes elsewhere is there."""
+        if self._elsewhere is not None:
+            self._elsewhere.finish()
 
     def find(self, walker: Walker) -> tuple[Key, Entry | None]:
         """Return the key of what was walked, and the trace that is stored for it, if one is."""
@@ -143,6 +165,12 @@ class Caching:
         else:
             self.notes.warn(f"the stored trace of {subject.label} differs from a fresh one and was removed")
             self.entries.forget(key)
+
+
+def _elsewhere(remote: RemoteTraces, notes: Notes, counts: Counter[str], *, read_only: bool) -> RemoteCache:
+    from .travel.elsewhere import RemoteCache
+
+    return RemoteCache(remote, notes, counts, read_only=read_only)
 
 
 def _base_key(walker: Walker) -> Key:

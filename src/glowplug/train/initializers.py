@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from . import draws
+from .fresh import draws
 
 # What a truncation at two deviations leaves of a deviation; Keras divides by it.
 _KEPT_DEVIATION = 0.87962566103423978

@@ -104,6 +104,10 @@ class _FunctionSubject:
     def before_trace(self, arguments: Arguments) -> None:
         """Nothing else is traced along with it that is not its own."""
 
+    def traced(self, trace: Callable[[], Any]) -> Any:
+        """Make a trace."""
+        return trace()
+
     def is_served_otherwise(self, arguments: Arguments) -> bool:
         """Nothing else is traced along with it that is not its own."""
         return False

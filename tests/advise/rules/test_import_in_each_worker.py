@@ -9,7 +9,9 @@ def test_fires_on_short_lives(make):
     workers(make, count=3, life=4)
     match = make.match("import_in_each_worker")
     assert match.saves_ns == 6_000_000_000  # one import remains
-    assert match.remedy.command == "glowplug run --standby train.py"
+    assert match.remedy.command == "glowplug run train.py"
+    assert match.evidence["with_run_saves_ns"] == 4_500_000_000
+    assert "4.5 s less here" in match.remedy.text
 
 
 def test_counts_imports_at_the_same_time_once(make):

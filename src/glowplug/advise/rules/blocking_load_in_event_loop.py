@@ -12,6 +12,7 @@ from glowplug.core.profile import Remedy
 SYMPTOM = "A load inside a coroutine stops the event loop"
 
 _CODE = """\
+import glowplug
 model = await glowplug.load_async("model.glow")
 # or, with stock TensorFlow:
 model = await asyncio.to_thread(keras.models.load_model, path)"""

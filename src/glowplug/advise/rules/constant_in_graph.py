@@ -15,10 +15,10 @@ SYMPTOM = "A large array is a constant of the graph"
 _COPIES_NS_PER_BYTE = 20
 
 _CODE = """\
-table = tf.Variable(tf.zeros(shape), trainable=False)  # a small initialiser in the graph
-table.assign(np.load("table.npy", mmap_mode="r"))      # the values come from a file
-# TF1: feed them once
-session.run(table.initializer, {table.initializer.inputs[1]: values})"""
+values = np.load("table.npy", mmap_mode="r")  # TF2: tf.Variable(values, trainable=False), outside of functions
+fed = tf.compat.v1.placeholder(tf.float32, values.shape)  # TF1: feed them once
+table = tf.compat.v1.get_variable("table", initializer=fed)
+session.run(table.initializer, {fed: values})"""
 
 
 def find(view: View) -> Iterator[Match]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from glowplug.advise.family import FAMILY
 from glowplug.advise.match import WORTH_NS, Match
 from glowplug.advise.view import View, ids, total_ns
 from glowplug.advise.wording import at, seconds
 from glowplug.core.profile import Remedy
 
 SYMPTOM = "TensorFlow is imported and never used"
-
-_FAMILY = ("tensorflow", "keras", "tf_keras")
 
 _CODE = """\
 def train():
@@ -30,7 +29,7 @@ def find(view: View) -> Iterator[Match]:
     for span in view.imports_of("tensorflow"):
         if span.pid != profile.root_pid:
             continue
-        around = [above for above in view.ancestors(span) if above.kind == "module" and above.name in _FAMILY]
+        around = [above for above in view.ancestors(span) if above.kind == "module" and above.name in FAMILY]
         outer = around[-1] if around else span
         exits = [each for each in view.of_kind("exit") if each.pid == span.pid]
         saves_ns = outer.duration_ns + total_ns(exits)

@@ -15,7 +15,7 @@ _CODE = """\
 from glowplug import train
 with train.skip_init():  # no random numbers, no memory touched
     model = build()
-train.load_weights(model, path)"""
+    train.load_weights(model, path)  # inside: a variable that is still unset at the end is an error"""
 
 
 def find(view: View) -> Iterator[Match]:

@@ -16,11 +16,13 @@ _LEAST_RETRACES = 2  # a partial last batch makes one
 
 _CODE = """\
 @tf.function(input_signature=[tf.TensorSpec([None, 32], tf.float32)])  # None where the size varies
-def step(x): ...
-# or
-@tf.function(reduce_retracing=True)
+def step(x):
+    return tf.reduce_sum(x)
+# or, with the function as it is:
+step = tf.function(step.python_function, reduce_retracing=True)
 # or pad to a few sizes:
-dataset = dataset.bucket_by_sequence_length(len, bucket_boundaries=[32, 64], bucket_batch_sizes=[8, 8, 8])"""
+dataset = dataset.bucket_by_sequence_length(
+    lambda x: tf.shape(x)[0], bucket_boundaries=[32, 64], bucket_batch_sizes=[8, 8, 8])"""
 
 
 def find(view: View) -> Iterator[Match]:

@@ -12,9 +12,7 @@ from glowplug.core.profile import Remedy, Span
 SYMPTOM = "The first step is traced twice, because the first trace creates variables"
 
 # Keras traces the step of any model twice; on a small one that is not worth an edit.
-_LEAST_NS = 1_250_000_000
-# On a busy machine even a small trace takes that long. Imports are slowed down alike, so they are the yardstick.
-_LEAST_SHARE_OF_IMPORT = 0.5
+_LEAST_NS = 1_000_000_000
 # Outside of a trace, making a variable takes about this part of the time it takes inside one.
 _EAGER_SHARE = 0.1
 
@@ -28,7 +26,6 @@ train.enable()"""
 
 def find(view: View) -> Iterator[Match]:
     """Pair each trace that created variables with the trace that had to follow it."""
-    least_ns = max(_LEAST_NS, _LEAST_SHARE_OF_IMPORT * view.profile.phases.get("import", 0))
     groups: dict[tuple[int, object], list[Span]] = {}
     for span in view.of_kind("trace"):
         groups.setdefault((span.pid, span.attrs.get("function_id")), []).append(span)
@@ -43,7 +40,7 @@ def find(view: View) -> Iterator[Match]:
         first = earlier[-1]
         made_ns = total_ns(view.outermost(view.inside(first, "variable")))
         saves_ns = second.start_ns - first.start_ns - round(_EAGER_SHARE * made_ns)
-        if saves_ns < least_ns:
+        if second.duration_ns < _LEAST_NS or saves_ns < _LEAST_NS:
             continue
         function = short(second.attrs.get("function", second.name))
         yield Match(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from glowplug.advise.match import WORTH_BYTES, Match
 from glowplug.advise.view import View, ids
-from glowplug.advise.wording import size
+from glowplug.advise.wording import bundle_name, pack_command, size
 from glowplug.core.profile import Process, Remedy, Span
+
+_MODELS = ("saved_model", "keras", "h5")
 
 SYMPTOM = "Each worker holds its own copy of the same weights"
 
@@ -32,7 +33,7 @@ def find(view: View) -> Iterator[Match]:
         saves_bytes = (together - 1) * stored
         if together < 2 or saves_bytes < WORTH_BYTES:
             continue
-        name = shlex.quote(path)
+        whole = any(span.attrs.get("format") in _MODELS for span in by_pid.values())
         yield Match(
             title=f"{together} processes at once each hold {size(stored)} of {path}",
             evidence={
@@ -50,9 +51,10 @@ def find(view: View) -> Iterator[Match]:
             remedy=Remedy(
                 text=(
                     "Pack the model and map the bundle: processes on one host then share a single copy of the weights."
+                    f" glowplug serve NAME={bundle_name(path)} --instances {together} does that behind one port."
                 ),
                 code=_CODE,
-                command=f"glowplug serve model={name} --instances {together}",
+                command=pack_command(path) if whole else "",
             ),
             spans=ids(by_pid.values()),
         )

@@ -9,22 +9,25 @@ import pickle
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from numpy.typing import NDArray
 
 from glowplug.bundle.warmup import Request
-from glowplug.convert.source.saved_model import SourceSignature
 from glowplug.core.errors import NotAModelError, UsageError
+from glowplug.core.manifest import Signature
 from glowplug.loader.arguments import bind
+
+if TYPE_CHECKING:
+    from glowplug.convert.source.saved_model import SourceSignature
 
 SERVING_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 _DEFAULT = "serving_default"
 
 
-def read_requests(path: Path, signatures: Mapping[str, SourceSignature]) -> list[Request]:
+def read_requests(path: Path, signatures: Mapping[str, SourceSignature] | Mapping[str, Signature]) -> list[Request]:
     """Return the requests of a file, checked against the signatures."""
     if not path.is_file():
         raise UsageError("there is no such warm-up file", seen=path)
@@ -52,7 +55,7 @@ def read_requests(path: Path, signatures: Mapping[str, SourceSignature]) -> list
     return [_checked(name, inputs, signatures) for name, inputs in found]
 
 
-def _checked(name: str, inputs: Any, signatures: Mapping[str, SourceSignature]) -> Request:
+def _checked(name: str, inputs: Any, signatures: Mapping[str, SourceSignature] | Mapping[str, Signature]) -> Request:
     if name not in signatures:
         raise UsageError(
             "a warm-up request names no signature of the model",
@@ -64,7 +67,7 @@ def _checked(name: str, inputs: Any, signatures: Mapping[str, SourceSignature]) 
     return Request(name, dict(zip(signature.inputs, arrays, strict=True)))
 
 
-def _name_for(inputs: Mapping[str, Any], signatures: Mapping[str, SourceSignature]) -> str:
+def _name_for(inputs: Mapping[str, Any], signatures: Mapping[str, SourceSignature] | Mapping[str, Signature]) -> str:
     """Return the signature that a request without a name is for: the default, or one with inputs of these names."""
     if _DEFAULT in signatures:
         return _DEFAULT

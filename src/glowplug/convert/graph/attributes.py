@@ -24,7 +24,7 @@ def shape_attr(dims: Sequence[int | None] | None) -> Any:
     return attr_value_pb2.AttrValue(shape=shape)
 
 
-def constant(graph: Any, name: str, array: NDArray[Any]) -> str:
+def constant(graph: Any, name: str, array: NDArray[Any] | np.generic) -> str:
     """Add a small constant to a graph editor and return its name."""
     proto = tensor_util.make_tensor_proto(np.asarray(array))
     attributes = {"dtype": dtype_attr(proto.dtype), "value": attr_value_pb2.AttrValue(tensor=proto)}

@@ -1,7 +1,8 @@
-"""Lookup tables: how each one that a signature uses is filled when the bundle loads.
+"""Lookup tables and other resources: how each one that a signature uses is prepared when the bundle loads.
 
 A table that the model's own initialiser fills keeps that initialiser, with its vocabulary file as an asset. One that
-came from the checkpoint is filled from what it holds now.
+came from the checkpoint is filled from what it holds now. Any other resource (a forest, whose operations a package
+brings) keeps the operations with which the initialiser prepares it; whether those may run the allow-list decides.
 """
 
 from __future__ import annotations
@@ -36,10 +37,14 @@ _TABLES = frozenset(
 
 @dataclass(slots=True)
 class TablePlan:
-    """The nodes to run at load, and the placeholders that take file names."""
+    """The nodes to run at load, and the placeholders that take file names.
+
+    With `by_name`, files are found beside each other by their names, which they must keep.
+    """
 
     initializers: list[str] = field(default_factory=list)
     assets: dict[str, Path] = field(default_factory=dict)
+    by_name: bool = False
 
 
 def plan_tables(
@@ -54,38 +59,42 @@ def plan_tables(
         if node.op in _FILLS | _FILLS_V1 and (table := _table_of(graph, node.input[0])) in used:
             filled.add(table)
             plan.initializers.append(name)
-    _refuse_other_resources(graph, used, init_slice)
+    prepared = _other_preparations(graph, used, init_slice)
+    plan.initializers += prepared
     handles = {node_of(target): call for call, target in moved.items()}
     for name in sorted(used - filled):
         if graph.nodes[name].op in _TABLES:
             _fill_from_contents(graph, graph.nodes[name], source, handles.get(name, name), plan)
     needed = graph.slice(plan.initializers)
-    for tensor, path in source.assets().items():
-        if node_of(tensor) in needed:
-            _feed_asset(graph.nodes[node_of(tensor)])
-            plan.assets[node_of(tensor)] = path
-        if node_of(tensor) in used:
+    assets = {node_of(tensor): path for tensor, path in source.assets().items()}
+    plan.by_name = any(name in graph.slice(prepared) for name in assets)
+    for name, path in assets.items():
+        if name in needed or (plan.by_name and name in graph.nodes):
+            _feed_asset(graph.nodes[name])
+            plan.assets[name] = path
+        if name in used:
             raise UnsupportedModelError("the model reads a file while it answers", seen=path.name)
     return plan
 
 
-def _refuse_other_resources(graph: GraphEditor, used: set[str], init_slice: set[str]) -> None:
-    """Raise if the model's initialiser prepares something that its signatures use and that is no table or variable.
+def _other_preparations(graph: GraphEditor, used: set[str], init_slice: set[str]) -> list[str]:
+    """Return the nodes of the initialiser that prepare something which is used and is no table or variable.
 
-    Without that step the converted model would run, and answer from a resource that is empty.
+    Without them the converted model would run, and answer from a resource that is empty.
     """
+    found = []
     for name in sorted(init_slice):
         node = graph.nodes[name]
         if node.op in _FILLS | _FILLS_V1 or not _is_stateful(node.op):
             continue
-        for reference in node.input:
-            made_by = graph.nodes.get(_table_of(graph, reference))
-            if made_by is None or made_by.name not in used or made_by.name == name:
-                continue
-            if _makes_resource(made_by.op) and made_by.op not in _TABLES and made_by.op != "VarHandleOp":
-                raise UnsupportedModelError(
-                    "the model prepares a resource in a way that only its own initialiser knows", seen=node.op
-                )
+        makers = [graph.nodes.get(_table_of(graph, reference)) for reference in node.input]
+        if any(one is not None and one.name != name and one.name in used and _is_other(one.op) for one in makers):
+            found.append(name)
+    return found
+
+
+def _is_other(op: str) -> bool:
+    return _makes_resource(op) and op not in _TABLES and op != "VarHandleOp"
 
 
 def _is_stateful(op: str) -> bool:

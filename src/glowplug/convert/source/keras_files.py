@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -64,21 +65,32 @@ def keras_version(path: Path) -> str:
 
 def export_keras(model: Any, target: Path) -> None:
     """Write a live model as a SavedModel that can be called."""
-    import tensorflow as tf
-
     try:
         if not is_legacy(model):
             model.export(str(target), verbose=False)
             return
         serving = getattr(model, "serving", None)  # of Hugging Face: it says what the model takes
         signatures = serving if getattr(serving, "input_signature", None) is not None else None
-        tf.saved_model.save(model, str(target), signatures=signatures)
+        _save_legacy(model, target, signatures)
     except Exception as error:  # as above
         raise NotAModelError(
             "Keras cannot export this model",
             seen=f"{model.name} ({first_line(error)})",
             remedy="build it first: call it once on an input",
         ) from error
+
+
+def _save_legacy(model: Any, target: Path, signatures: Any) -> None:
+    """Save a model of Keras 2. That traces each layer by itself, and for training too, which some do not stand."""
+    import tensorflow as tf
+
+    try:
+        tf.saved_model.save(model, str(target), signatures=signatures)
+    except Exception:
+        if signatures is not None or not hasattr(model, "export"):
+            raise
+        shutil.rmtree(target, ignore_errors=True)
+        model.export(str(target))  # traces the one call that a bundle answers
 
 
 def is_keras_model(model: Any) -> bool:

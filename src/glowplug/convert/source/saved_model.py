@@ -21,7 +21,7 @@ from glowplug.convert.graph.editor import canonical
 from glowplug.core.dtypes import BY_CODE
 from glowplug.core.errors import NotAModelError, TensorFlowError, UnsupportedModelError
 from glowplug.core.manifest import Port, TensorSpec
-from glowplug.loader.savedmodel import open_saved_model
+from glowplug.loader.engines.savedmodel import open_saved_model
 from glowplug.runtime.config import SessionConfig
 from glowplug.runtime.tensor import Tensor
 

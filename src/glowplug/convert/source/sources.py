@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from glowplug.bundle.layout import MANIFEST
+from glowplug.bundle.tflite import SUFFIX, check_tflite_file
 from glowplug.core.errors import GlowplugError, NotAModelError, StorageError, UsageError
-from glowplug.loader.savedmodel import FILES, is_saved_model
+from glowplug.loader.engines.savedmodel import FILES, is_saved_model
+from glowplug.loader.engines.tflite_file import open_tflite
 
 from .keras_files import SUFFIXES, export_keras, first_line, is_keras_model, load_keras
 
@@ -55,9 +58,14 @@ def is_keras_file(path: Path) -> bool:
     return path.suffix in SUFFIXES and path.is_file()
 
 
+def is_tflite_file(path: Path) -> bool:
+    """Say whether a path names a file of LiteRT."""
+    return path.suffix == SUFFIX and path.is_file()
+
+
 def check_path(path: Path) -> None:
     """Refuse what cannot be a model by its first bytes, without TensorFlow, whose import takes seconds."""
-    remedy = "give a SavedModel directory, a .keras file or an .h5 file"
+    remedy = "give a SavedModel directory, a .keras, an .h5 or a .tflite file"
     if not path.exists():
         if path.with_name(f"{path.name}.index").is_file():
             raise _checkpoint(path)
@@ -72,6 +80,9 @@ def check_path(path: Path) -> None:
     elif path.is_file() and path.suffix in SUFFIXES:
         if not any(_head(path, offset, len(_HDF5)) == _HDF5 for offset in _HDF5_OFFSETS):
             raise NotAModelError("not a model: this is no HDF5 file", seen=path, remedy=remedy)
+    elif is_tflite_file(path):
+        with open_tflite(path) as file:
+            check_tflite_file(file)
     else:
         raise _no_model(path, remedy)
 
@@ -86,6 +97,10 @@ def _no_model(path: Path, remedy: str) -> NotAModelError:
             if path.suffix in (".ckpt", ".index")
             else NotAModelError("not a model", seen=path, remedy=remedy)
         )
+    if not path.is_dir():
+        return NotAModelError("not a model: neither a file nor a folder", seen=path, remedy=remedy)
+    if (path / MANIFEST).is_file():
+        return NotAModelError("this is a bundle: it is packed already", seen=path, remedy="give it to glowplug.load")
     versions = sorted((one for one in path.iterdir() if one.name.isdecimal() and is_saved_model(one)), key=_number)
     if versions:
         return NotAModelError("this is a folder of versions", seen=path, remedy=f"give one of them: {versions[-1]}")

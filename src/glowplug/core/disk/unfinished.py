@@ -12,8 +12,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import secrets
-import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -31,7 +29,7 @@ _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EI
 def hidden_name(path: str, mark: str) -> str:
     """Return a hidden path beside `path` that nothing has yet."""
     folder, name = os.path.split(path)
-    return os.path.join(folder, f"{_prefix(name, mark)}{secrets.token_hex(8)}")
+    return os.path.join(folder, f"{_prefix(name, mark)}{os.urandom(8).hex()}")
 
 
 @contextlib.contextmanager
@@ -76,6 +74,8 @@ def sweep(folder: str, name: str | None = None) -> None:
 def remove(path: str) -> None:
     """Remove a file, a link or a whole folder, as far as that can be done."""
     if os.path.isdir(path) and not os.path.islink(path):
+        import shutil  # here, since every load comes by this module and none removes anything
+
         shutil.rmtree(path, ignore_errors=True)
     else:
         with contextlib.suppress(OSError):

@@ -57,6 +57,10 @@ class Counter:
         """Return the count with these labels; keep it, where it is needed often."""
         return self._found.setdefault(labels, Count())
 
+    def counts(self) -> list[tuple[Labels, int]]:
+        """Return all counts there are now. Other threads may ask too."""
+        return [(labels, count.value) for labels, count in list(self._found.items())]
+
     def collect(self) -> Iterator[Any]:
         """Return what there is to write."""
         family = self._family(*self._described, labels=self._labels)

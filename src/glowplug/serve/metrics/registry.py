@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector, generate_latest
 
 from glowplug.serve.models.catalog import Catalog
 from glowplug.serve.models.versions import State, Version
 
 from .meters import Count, Counter, Histogram, Spread
+from .trouble import Trouble
 
 DEFAULT_PATH = "/monitoring/prometheus/metrics"
 _LATENCY = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _MICROSECONDS = tuple(10 * 1.8**power for power in range(33))  # TensorFlow Serving's buckets
 _PAGE_SECONDS = 1.0
+_KEPT_LATENCIES = 2048
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -27,7 +30,9 @@ class Metrics:
         self._catalog = catalog
         self._page, self._page_at = b"", -math.inf
         self._request_meters: dict[tuple[str, str, str, str], tuple[Count, Spread]] = {}
-        self._answer_meters: dict[tuple[str, int], Count] = {}
+        self._answer_meters: dict[tuple[str, int, str], tuple[Count, Spread]] = {}
+        self._latencies: deque[float] = deque(maxlen=_KEPT_LATENCIES)
+        self.trouble = Trouble()
         self.registry = registry = CollectorRegistry()
         by_model = ("model_name", "version")
         self._requests = Counter(
@@ -40,13 +45,21 @@ class Metrics:
             _MICROSECONDS,
         )
         self.answers = Counter("glowplug_serve_answers", "Answers by version.", by_model)
+        by_signature = (*by_model, "signature")
+        self._signatures = Histogram(
+            "glowplug_serve_signature_seconds", "From the queue to a good answer.", by_signature, _LATENCY
+        )
+        self._signature_errors = Counter(
+            "glowplug_serve_signature_errors", "Calls that failed.", (*by_signature, "status")
+        )
         self.rows = Histogram("glowplug_serve_batch_rows", "Rows of a batch.", by_model, _ROWS)
         self.padding = Counter("glowplug_serve_padding_rows", "Rows added to a batch.", by_model)
         self.waits = Histogram("glowplug_serve_queue_seconds", "Time in the queue.", by_model, _LATENCY)
         self.deaths = Counter("glowplug_serve_worker_deaths", "Workers that ended.", by_model)
-        meters = (self._requests, self._latency, self.answers, self.rows, self.padding, self.waits, self.deaths)
-        for meter in meters:
+        meters = (self._requests, self._latency, self.answers, self._signatures, self._signature_errors)
+        for meter in (*meters, self.rows, self.padding, self.waits, self.deaths):
             registry.register(meter)
+        ProcessCollector(registry=registry)  # process_start_time_seconds and its like, of this process
         self._first = Gauge(
             "glowplug_serve_first_request_seconds", "Latency of a version's first request.", by_model, registry=registry
         )
@@ -64,19 +77,48 @@ class Metrics:
         counter.add()
         if code == "OK":
             latency.add(seconds * 1e6)
+            self._latencies.append(seconds)
 
     def _request_meter(self, model: str, protocol: str, method: str, code: str) -> tuple[Count, Spread]:
         found = self._requests.of(model, code), self._latency.of(model, method, protocol)
         self._request_meters[model, protocol, method, code] = found
         return found
 
-    def answered(self, version: Version) -> None:
+    def answered(self, version: Version, signature: str, seconds: float) -> None:
         """Count an answer of a version."""
-        key = version.model, version.number
-        meter = self._answer_meters.get(key)
-        if meter is None:
-            meter = self._answer_meters[key] = self.answers.of(version.model, str(version.number))
-        meter.add()
+        answers, spread = self._answer_meters.get((version.model, version.number, signature)) or self._answer_meter(
+            version, signature
+        )
+        answers.add()
+        spread.add(seconds)
+
+    def _answer_meter(self, version: Version, signature: str) -> tuple[Count, Spread]:
+        labels = version.model, str(version.number)
+        found = self.answers.of(*labels), self._signatures.of(*labels, signature)
+        self._answer_meters[version.model, version.number, signature] = found
+        return found
+
+    def failed(self, version: Version, signature: str, code: str) -> None:
+        """Count a call of a version that has no answer."""
+        self._signature_errors.of(version.model, str(version.number), signature, code).add()
+
+    def totals(self) -> tuple[int, int]:
+        """Return how many requests there were, and how many of them failed."""
+        every = failed = 0
+        for (_, code), count in self._requests.counts():
+            every += count
+            failed += 0 if code == "OK" else count
+        return every, failed
+
+    def answer_counts(self) -> dict[tuple[str, int], int]:
+        """Return the answers of each version."""
+        return {(model, int(version)): count for (model, version), count in self.answers.counts()}
+
+    def take_latencies(self) -> list[float]:
+        """Return the seconds that the last good answers took, since this was asked before; not more than some."""
+        taken = list(self._latencies)
+        self._latencies.clear()
+        return taken
 
     def observer(self, version: Version) -> VersionMeter:
         """Return the meter that a version's group reports to."""
@@ -114,6 +156,7 @@ class VersionMeter:
 
     def __init__(self, metrics: Metrics, version: Version) -> None:
         labels = (version.model, str(version.number))
+        self._version, self._trouble = version, metrics.trouble
         self._rows = metrics.rows.of(*labels)
         self._waits = metrics.waits.of(*labels)
         self._deaths = metrics.deaths.of(*labels)
@@ -129,6 +172,8 @@ class VersionMeter:
     def worker_died(self, reason: str) -> None:
         """Learn that a worker ended on its own."""
         self._deaths.add()
+        about = {"model": self._version.model, "version": self._version.number, "error": reason}
+        self._trouble.event("worker_died", about)
 
 
 def pss_bytes(pid: int) -> int:

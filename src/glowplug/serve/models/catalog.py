@@ -14,10 +14,14 @@ from .versions import State, Version
 
 @dataclass(slots=True, eq=False)
 class Model:
-    """A configured model and its versions by number, the ended ones among them."""
+    """A configured model and its versions by number, the ended ones among them.
+
+    `expected` says that its versions lie at a URL, at which nobody has looked yet.
+    """
 
     config: ModelConfig
     versions: dict[int, Version] = field(default_factory=dict)
+    expected: bool = False
 
     def available(self) -> list[Version]:
         """Return the versions that answer."""
@@ -59,7 +63,7 @@ class Catalog:
     @staticmethod
     def _coming(model: Model, number: int | None) -> bool:
         states = [v.state for v in model.versions.values() if number in (None, v.number)]
-        return any(state in (State.START, State.LOADING) for state in states)
+        return model.expected or any(state in (State.START, State.LOADING) for state in states)
 
     def group(self, target: ModelReference) -> tuple[Version, Group]:
         """Return the version and its workers."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from glowplug.bundle import layout
 from glowplug.core.checkpoint_index import CutOffError, read_index, shard_sizes
 from glowplug.core.errors import GlowplugError
 from glowplug.core.protobuf_wire import BYTES, VARINT, read_varint
@@ -24,6 +25,8 @@ def what_is_missing(source: Source) -> str:
     try:
         if source.kind == "bundle":
             return _of_bundle(source.path)
+        if source.kind == "tflite":
+            return _of_tflite(source.path / layout.TFLITE)
         return _of_graph(source.path / _PROTO) or _of_variables(source.path)
     except OSError as error:
         return f"a file cannot be read ({error.strerror})"
@@ -40,6 +43,17 @@ def _of_bundle(path: Path) -> str:
         seen = _size(path / name)
         if seen != entry.size:
             return f"{name} has {'no' if seen is None else seen} bytes of {entry.size}"
+    return ""
+
+
+def _of_tflite(path: Path) -> str:
+    from glowplug.bundle.tflite import check_tflite_file
+
+    try:
+        with path.open("rb", buffering=0) as stream:
+            check_tflite_file(stream)
+    except GlowplugError as error:
+        return f"{path.name} is not whole: {error}"
     return ""
 
 

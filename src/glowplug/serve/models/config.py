@@ -31,20 +31,38 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """One model: where its versions lie, which to serve, and labels for some of them."""
+    """One model: where its versions lie (a path, or a URL), which to serve, and labels for some of them."""
 
     name: str
     base_path: Path
     policy: Policy = Policy()
     labels: Mapping[str, int] = field(default_factory=dict)
+    url: str = ""
 
 
 def from_argument(text: str) -> ModelConfig:
-    """Return the model that `NAME=PATH` or `PATH` names; a bare path is named for its last part."""
-    name, separator, path = text.partition("=")
-    if not separator:
-        name, path = Path(text).name.removesuffix(".glow"), text
-    return ModelConfig(check_name(name), check_path(path))
+    """Return the model that `NAME=PATH`, `NAME=URL` or one without a name means; then it is named for its last part."""
+    name, separator, place = text.partition("=")
+    if not separator or "://" in name:  # the sign is part of a URL
+        name, place = _own_name(text), text
+    return at(name, place)
+
+
+def at(name: str, place: str, policy: Policy = Policy(), labels: Mapping[str, int] | None = None) -> ModelConfig:
+    """Return a model whose versions lie at a path or a URL; raises `LocationError` for a URL that cannot be used."""
+    if "://" not in place:
+        return ModelConfig(check_name(name), Path(place), policy, labels or {})
+    from glowplug.store.location import parse
+
+    return ModelConfig(check_name(name), Path(), policy, labels or {}, url=str(parse(place)))
+
+
+def _own_name(place: str) -> str:
+    if "://" not in place:
+        return Path(place).name.removesuffix(".glow")
+    from glowplug.store.location import parse
+
+    return parse(place).name.removesuffix(".glow")
 
 
 def check_name(name: str) -> str:
@@ -52,13 +70,6 @@ def check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise UsageError("a model's name cannot have spaces, colons or slashes", seen=name, remedy="use NAME=PATH")
     return name
-
-
-def check_path(text: str) -> Path:
-    """Return a local path. Remote ones have to be fetched first."""
-    if "://" in text:
-        raise UsageError("models are served from local paths", seen=text, remedy="copy the bundle to this machine")
-    return Path(text)
 
 
 def read_config_file(path: Path) -> list[ModelConfig]:
@@ -76,9 +87,7 @@ def from_message(config: Any) -> list[ModelConfig]:
             raise UsageError("only TensorFlow models can be served", seen=entry.model_platform)
         if entry.name in models:
             raise UsageError("a model is configured twice", seen=entry.name)
-        models[entry.name] = ModelConfig(
-            check_name(entry.name), check_path(entry.base_path), _policy(entry), dict(entry.version_labels)
-        )
+        models[entry.name] = at(entry.name, entry.base_path, _policy(entry), dict(entry.version_labels))
     return list(models.values())
 
 

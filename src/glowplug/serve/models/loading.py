@@ -16,13 +16,17 @@ from typing import Any
 
 from glowplug.core.errors import GlowplugError, ModelError
 from glowplug.serve.log import Log
+from glowplug.serve.workers.batching import PER_MODEL_FILE, Batching, read_batching
 from glowplug.serve.workers.group import Group, GroupSettings, Observer, Spawner
+from glowplug.serve.workers.op_packages import noted
 from glowplug.serve.workers.spec import WorkerSpec
 
 from .memory import check_memory
 from .packing import Packer
-from .sources import Source, identify
+from .sources import Source, is_unchanged
 from .versions import State, Version
+
+_PLAIN_ENGINES = {"saved_model": "savedmodel", "tflite": "litert"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class LoadSettings:
     group: GroupSettings
     template: WorkerSpec
     recorded: Path | None = None
+    per_model_batching: bool = False
     retries: int = 5
     retry_seconds: float = 60.0
 
@@ -132,12 +137,13 @@ class VersionLoader:
         await self._swap_for_packed(version)
 
     async def _swap_for_packed(self, version: Version) -> None:
-        """Pack a plain SavedModel at low priority, then route to the bundle. Failing that, all stays as it is."""
+        """Pack a plain model at low priority, then route to the bundle. Failing that, all stays as it is."""
         source = version.source
-        if source.kind != "saved_model" or self._packer is None or version.packed:
+        if source.kind == "bundle" or self._packer is None or version.packed:
             return
         try:
-            bundle = await self._packer.pack(source)
+            reports = version.group.reports.values() if version.group is not None else ()
+            bundle = await self._packer.pack(source, noted([note for one in reports for note in one["notes"]]))
             async with self._one_at_a_time:
                 if version.state is not State.AVAILABLE:
                     return
@@ -161,8 +167,8 @@ class VersionLoader:
     ) -> tuple[Group, str]:
         """Start the workers of a source, from its bundle where there is one, and wait until all are warm."""
         served = bundle or source
-        settings = self._settings.group
-        if served.kind == "saved_model" and self._packer is not None:
+        settings, largest = self._group_settings(source)
+        if served.kind != "bundle" and self._packer is not None:
             settings = replace(settings, instances=1)  # its weights are not shared; more come with the bundle
         check_memory(served, settings.instances)
         recorded = self._settings.recorded
@@ -170,7 +176,9 @@ class VersionLoader:
             self._settings.template,
             path=str(served.path),
             kind=served.kind,
+            largest_batch=largest,
             background=background,
+            trust=self._settings.template.trust or version.vouched_for,
             recorded="" if recorded is None else str(recorded / f"{version.model}.requests"),
         )
         group = Group(spec, settings, self._spawner, self._observe(version))
@@ -179,10 +187,25 @@ class VersionLoader:
             await group.start()
         finally:
             version.loading = None
-        if identify(source.path) != source:  # what was loaded may be of two versions
+        if not is_unchanged(source):  # what was loaded may be of two versions
             group.close()
             raise ModelError("the version changed while it was loaded", seen=source.path.name)
-        return group, "savedmodel" if served.kind == "saved_model" else _engine_of(served.path)
+        return group, _PLAIN_ENGINES.get(served.kind) or _engine_of(served.path)
+
+    def _group_settings(self, source: Source) -> tuple[GroupSettings, int]:
+        """Return how the calls of a version are joined, and the largest batch to warm up with.
+
+        With parameters for each model, a version without its file is not batched, as in TensorFlow Serving.
+        """
+        settings = self._settings.group
+        if self._settings.per_model_batching:
+            file = source.path / PER_MODEL_FILE
+            settings = replace(settings, batching=read_batching(file) if file.is_file() else Batching())
+        batching = settings.batching
+        if batching.max_enqueued_batches:
+            most = batching.max_enqueued_batches * batching.max_batch_size
+            settings = replace(settings, max_queue=min(settings.max_queue, most))
+        return settings, batching.max_batch_size if batching.allowed_sizes else 0
 
     async def _unload(self, version: Version) -> None:
         if version.task is not None and not version.task.done():

@@ -7,7 +7,7 @@ of it has arrived, and the old one goes only when the new one answers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from .arrivals import SETTLE_S, Arrivals
 from .catalog import Catalog, Model
 from .config import ModelConfig, read_config_file
 from .loading import LoadSettings, VersionLoader
+from .mirror_protocol import Status
+from .mirrors import Mirrors
 from .packing import Packer
 from .sources import Source, find_versions
 from .versions import State, Version
@@ -32,6 +34,7 @@ class ManagerSettings:
     poll_seconds: float = 1.0
     config_file: Path | None = None
     config_poll_seconds: float = 1.0
+    prefer_tflite: bool = False
 
 
 class Manager:
@@ -45,8 +48,10 @@ class Manager:
         observe: Callable[[Version], Observer],
         packer: Packer | None,
         log: Log,
+        mirrors: Callable[[Callable[[], None]], Mirrors] | None = None,
     ) -> None:
         self.catalog, self._settings, self._log = catalog, settings, log
+        self._mirrors = None if mirrors is None else mirrors(self.reconcile)
         self._loader = VersionLoader(settings.load, spawner, observe, packer, log, self._state_changed)
         self._arrivals = Arrivals()
         self._waiters: dict[asyncio.Future[None], None] = {}
@@ -61,6 +66,8 @@ class Manager:
         for name, config in wanted.items():
             if name in self.catalog.models:
                 self._check_labels(self.catalog.models[name], config)
+        if self._mirrors is not None:
+            self._mirrors.keep(wanted.values())
         for name, config in wanted.items():
             if name in self.catalog.models:
                 self.catalog.models[name].config = config
@@ -102,10 +109,9 @@ class Manager:
     def starting(self) -> bool:
         """Say whether a version is on its way into a model that has none yet."""
         return any(
-            version.state in (State.START, State.LOADING)
+            model.expected or any(version.state in (State.START, State.LOADING) for version in model.versions.values())
             for model in self.catalog.models.values()
             if not model.available()
-            for version in model.versions.values()
         )
 
     async def run(self) -> None:
@@ -141,11 +147,34 @@ class Manager:
             return
         looked_at = list[Path]()
         for model in list(self.catalog.models.values()):
-            found = find_versions(model.config.base_path)
+            status = Status() if self._mirrors is None else self._mirrors.status(model.config)
+            found = find_versions(self._base_path(model.config), prefer_tflite=self._settings.prefer_tflite)
             looked_at += [source.path for source in found.values()]
+            self._note_waiting(model, {n: why for n, why in status.waiting.items() if n not in found})
             if found:
                 self._reconcile(model, found)
+            expected, model.expected = model.expected, self._mirrors is not None and self._mirrors.begins(model.config)
+            if expected and not model.expected:
+                self.tell_waiters()
         self._arrivals.forget_all_but(looked_at)
+
+    def _base_path(self, config: ModelConfig) -> Path:
+        return config.base_path if self._mirrors is None or not config.url else self._mirrors.folder(config.name)
+
+    def _note_waiting(self, model: Model, waiting: Mapping[int, str]) -> None:
+        """Show the versions that are at a URL and not here yet, and why; forget those that went away."""
+        for number, known in list(model.versions.items()):
+            if known.elsewhere and known.state is State.START and number not in waiting:
+                del model.versions[number]
+        for number, reason in waiting.items():
+            if number not in model.versions:
+                source = Source(self._base_path(model.config) / str(number), "bundle")
+                model.versions[number] = Version(model.config.name, number, source, elsewhere=True)
+            version = model.versions[number]
+            if version.state is State.START and version.waiting_for != reason:
+                if not version.waiting_for:
+                    self._log.event("incomplete", model=model.config.name, version=number, reason=reason)
+                version.waiting_for = reason
 
     def _reconcile(self, model: Model, found: dict[int, Source]) -> None:
         arrived = [number for number, source in found.items() if self._has_arrived(model, number, source)]
@@ -153,7 +182,7 @@ class Manager:
         for number in sorted(wanted):
             self._see_to(model, number, found[number])
         for number in [n for n, v in model.versions.items() if v.state is State.START and v.waiting_for]:
-            if number not in found:  # it went away before all of it was there
+            if number not in found and not model.versions[number].elsewhere:  # it went before all of it was there
                 del model.versions[number]
         settled = {version.number for version in model.available()} & wanted
         if settled:
@@ -162,7 +191,9 @@ class Manager:
     def _has_arrived(self, model: Model, number: int, source: Source) -> bool:
         """Say whether all of a version is there; one that is served already stays one that may be."""
         current = model.versions.get(number)
-        if current is not None and current.source.stamp == source.stamp and not current.waiting_for:
+        if model.config.url or (
+            current is not None and current.source.stamp == source.stamp and not current.waiting_for
+        ):
             return True
         reason = self._arrivals.why_not_yet(source)
         if reason:
@@ -188,7 +219,7 @@ class Manager:
                 changed
                 and not at_work
                 and source.stamp != current.refused_stamp
-                and not self._arrivals.why_not_yet(source)
+                and (model.config.url or not self._arrivals.why_not_yet(source))
             ):
                 self._loader.reload(current, source)
             return
@@ -198,7 +229,9 @@ class Manager:
             attempts = current.attempts
         elif current is not None and current.state is not State.END and not current.waiting_for:
             return
-        model.versions[number] = version = Version(model.config.name, number, source, attempts=attempts)
+        fetched = bool(model.config.url)
+        version = Version(model.config.name, number, source, attempts=attempts, vouched_for=fetched)
+        model.versions[number] = version
         busy = any(other.available() for other in self.catalog.models.values())
         self._loader.load(version, background=busy)
 
@@ -225,6 +258,8 @@ class Manager:
         """Finish every request and end every worker."""
         self._draining = True
         await self._loader.stop()
+        if self._mirrors is not None:
+            self._mirrors.stop()
         groups = [v.group for m in self.catalog.models.values() for v in m.versions.values() if v.group is not None]
         await asyncio.gather(*(group.drain() for group in groups))
 

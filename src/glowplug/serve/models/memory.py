@@ -11,7 +11,8 @@ from glowplug.core.errors import ModelError
 from .sources import Source
 
 _PRIVATE_BYTES = 75 << 20  # what one worker needs beside the weights
-_SAVED_MODEL_FACTOR = 3  # TensorFlow's own loader holds variables, graph and optimised graph
+# TensorFlow's own loader holds variables, graph and optimised graph; LiteRT the weights as they are and arranged
+_PRIVATE_FACTORS = {"saved_model": 3, "tflite": 2}
 
 
 def check_memory(source: Source, instances: int) -> None:
@@ -20,7 +21,8 @@ def check_memory(source: Source, instances: int) -> None:
     if available is None:
         return
     size = sum(path.stat().st_size for path in source.path.rglob("*") if path.is_file())
-    shared = size if source.kind == "bundle" else size * _SAVED_MODEL_FACTOR * instances
+    factor = _PRIVATE_FACTORS.get(source.kind)
+    shared = size if factor is None else size * factor * instances
     needed = shared + instances * _PRIVATE_BYTES
     if needed > available:
         raise ModelError(

@@ -1,4 +1,4 @@
-"""Turns plain SavedModels into bundles beside the serving: `glowplug pack` in a process of its own, at low priority.
+"""Turns plain models into bundles beside the serving: `glowplug pack` in a process of its own, at low priority.
 
 What is packed is kept in a cache folder by the source's identity, so that the next start serves it at once.
 """
@@ -14,11 +14,13 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from glowplug.bundle import layout
 from glowplug.core.errors import ModelError
 
-from .sources import Source, identify
+from .sources import Source, identify, is_unchanged
 
 Run = Callable[[list[str], Path], Awaitable[int]]
+SERVE = ("serve",)
 
 _KEPT_LOG_LINES = 3
 _KEPT_LOG_S = 7 * 24 * 3600  # of a model that could not be packed
@@ -27,19 +29,22 @@ _KEPT_LOG_S = 7 * 24 * 3600  # of a model that could not be packed
 class Packer:
     """Packs one model at a time."""
 
-    def __init__(self, folder: Path, run: Run) -> None:
-        self._folder, self._run = folder, run
+    def __init__(self, folder: Path, run: Run, tags: tuple[str, ...] = SERVE, libraries: tuple[str, ...] = ()) -> None:
+        self._folder, self._run, self._tags, self._libraries = folder, run, tags, libraries
         self._lock = asyncio.Lock()
 
     def cached(self, source: Source) -> Source | None:
-        """Return the bundle of a SavedModel if it was packed before."""
-        if source.kind != "saved_model":
+        """Return the bundle of a plain model if it was packed before."""
+        if source.kind == "bundle":
             return None
         found = identify(self._path(source))
         return found if found is not None and found.kind == "bundle" else None
 
-    async def pack(self, source: Source) -> Source:
-        """Return the bundle of a SavedModel, packing it if need be; raises `ModelError` when that fails."""
+    async def pack(self, source: Source, more_libraries: tuple[str, ...] = ()) -> Source:
+        """Return the bundle of a plain model, packing it if need be; raises `ModelError` when that fails.
+
+        `more_libraries` are packages of operations that it turned out to need.
+        """
         async with self._lock:
             known = self.cached(source)
             if known is not None:
@@ -48,10 +53,16 @@ class Packer:
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _remove_old_logs(target.parent)
             log = target.with_suffix(".log")
-            command = [sys.executable, "-m", "glowplug", "pack", str(source.path), "-o", str(target), "--force"]
+            model = source.path / layout.TFLITE if source.kind == "tflite" else source.path
+            command = [sys.executable, "-m", "glowplug", "pack", str(model), "-o", str(target), "--force"]
+            command += ["--prefer", "any"]  # what is measured beside the load of a server is worth little
+            if source.kind == "saved_model" and self._tags != SERVE:
+                command += ["--tags", ",".join(self._tags)]
+            for library in dict.fromkeys((*self._libraries, *more_libraries)):
+                command += ["--op-library", library]
             code = await self._run(command, log)
             made = self.cached(source)
-            if identify(source.path) != source:
+            if not is_unchanged(source):
                 shutil.rmtree(target, ignore_errors=True)
                 raise ModelError("the model changed while it was packed", seen=source.path.name)
             if code != 0 or made is None:
@@ -61,7 +72,10 @@ class Packer:
             return made
 
     def _path(self, source: Source) -> Path:
-        identity = repr((str(source.path.resolve()), source.stamp)).encode()
+        parts: tuple[object, ...] = (str(source.path.resolve()), source.kind, source.stamp)
+        if self._tags != SERVE:
+            parts += (self._tags,)
+        identity = repr(parts).encode()
         return self._folder / f"{hashlib.sha256(identity).hexdigest()[:24]}.glow"
 
 

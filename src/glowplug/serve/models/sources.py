@@ -1,6 +1,6 @@
-"""What lies under a model's base path: numbered versions, each a bundle or a plain SavedModel.
+"""What lies under a model's base path: numbered versions, each a bundle, a plain SavedModel or a LiteRT model.
 
-This is where other kinds of sources plug in: whatever can be turned into a local directory of one of the known kinds.
+What lies elsewhere becomes a local directory first: `mirror`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from glowplug.bundle import layout
-from glowplug.loader.savedmodel import FILES
+from glowplug.loader.engines.savedmodel import FILES
 
-Kind = Literal["bundle", "saved_model"]
+Kind = Literal["bundle", "saved_model", "tflite"]
 
 _MAX_FILES = 100_000
 _MAX_DEPTH = 16  # links to folders are followed, and may lead in circles
@@ -36,9 +36,9 @@ class Source:
         return (time.time_ns() - self.changed_ns) / 1e9
 
 
-def find_versions(base: Path) -> dict[int, Source]:
+def find_versions(base: Path, *, prefer_tflite: bool = False) -> dict[int, Source]:
     """Return the versions under a base path. A path that is itself a model is its version 1."""
-    single = identify(base)
+    single = identify(base, prefer_tflite=prefer_tflite)
     if single is not None:
         return {1: single}
     found = dict[int, Source]()
@@ -47,20 +47,35 @@ def find_versions(base: Path) -> dict[int, Source]:
     except OSError:
         return {}
     for entry in entries:
-        if entry.name.isascii() and entry.name.isdigit() and len(entry.name) < 19:
-            source = identify(entry)
-            if source is not None:
-                found[int(entry.name)] = source
+        number = version_number(entry.name)
+        source = None if number is None else identify(entry, prefer_tflite=prefer_tflite)
+        if number is not None and source is not None:
+            found[number] = source
     return found
 
 
-def identify(directory: Path) -> Source | None:
-    """Say what a directory holds, or `None` where it is no model (yet)."""
-    for name in (layout.MANIFEST, *FILES):
+def version_number(name: str) -> int | None:
+    """Return the version that a folder of this name is, if it is one."""
+    return int(name) if name.isascii() and name.isdigit() and len(name) < 19 else None
+
+
+def identify(directory: Path, *, prefer_tflite: bool = False) -> Source | None:
+    """Say what a directory holds, or `None` where it is no model (yet).
+
+    Where there is both a SavedModel and a LiteRT model, the caller may prefer the latter.
+    """
+    plain: tuple[tuple[str, Kind], ...] = tuple((name, "saved_model") for name in FILES)
+    lite: tuple[tuple[str, Kind], ...] = ((layout.TFLITE, "tflite"),)
+    bundle: tuple[tuple[str, Kind], ...] = ((layout.MANIFEST, "bundle"),)
+    for name, kind in bundle + (lite + plain if prefer_tflite else plain + lite):
         if (directory / name).is_file():
-            kind: Kind = "bundle" if name == layout.MANIFEST else "saved_model"
             return _stamped(directory, kind)
     return None
+
+
+def is_unchanged(source: Source) -> bool:
+    """Say whether the files of a version are still the ones that were seen."""
+    return identify(source.path, prefer_tflite=source.kind == "tflite") == source
 
 
 def _stamped(directory: Path, kind: Kind) -> Source:

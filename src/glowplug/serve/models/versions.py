@@ -41,6 +41,8 @@ class Version:
     first_answer_s: float = 0.0
     packed: bool = False
     waiting_for: str = ""  # what has not arrived yet
+    elsewhere: bool = False  # all of it is still at a URL
+    vouched_for: bool = False  # it came from a URL, and its mirror has seen to it that it may be run
     attempts: int = 0  # loads that failed, of these very files
     retry_at: float = 0.0
     refused_stamp: str = ""  # of changed files that could not be loaded in place of those that are served

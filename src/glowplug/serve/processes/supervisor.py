@@ -239,16 +239,19 @@ def _open_library() -> None:
     import orjson  # noqa: F401
 
     from glowplug.bundle import warmup  # noqa: F401
-    from glowplug.loader import native, open, savedmodel  # noqa: F401
+    from glowplug.loader import open  # noqa: F401
+    from glowplug.loader.engines import litert_interfaces, native, savedmodel, tflite_file  # noqa: F401
     from glowplug.runtime import fingerprint, graph, library, registration, session, tensor  # noqa: F401
     from glowplug.serve.wire.messages import message
     from glowplug.serve.workers import plain_model, worker  # noqa: F401
 
     message("tensorflow.Example")
-    library.open_library()
-    registration.register(str(library.find_directory()))
-    if "TF_CPP_MIN_LOG_LEVEL" not in os.environ:  # TensorFlow warns of every bad request, which its sender is told
-        library.set_log_level(library.ERROR)
+    only_litert = litert_interfaces.preload() and not library.is_installed()  # which serves what it can
+    if not only_litert:
+        library.open_library()
+        registration.register(str(library.find_directory()))
+        if "TF_CPP_MIN_LOG_LEVEL" not in os.environ:  # TensorFlow warns of every bad request, which its sender is told
+            library.set_log_level(library.ERROR)
     gc.collect()
     gc.freeze()  # so that a child's collector does not touch, and thereby copy, what it shares with us
 

@@ -12,8 +12,13 @@ _HEADERS = {
 }
 
 
-def with_cors(handler: Handler) -> Handler:
-    """Return a handler whose answers a page of any origin may read, and that answers a browser's question first."""
+def with_cors(handler: Handler, *, tokens: bool = False) -> Handler:
+    """Return a handler whose answers a page of any origin may read, and that answers a browser's question first.
+
+    `tokens` says that requests may carry one.
+    """
+
+    headers = _HEADERS | ({"Access-Control-Allow-Headers": "Content-Type, Authorization"} if tokens else {})
 
     async def answer(request: Request) -> Response:
         if not request.path.lower().startswith(_API):
@@ -23,7 +28,7 @@ def with_cors(handler: Handler) -> Handler:
             response = Response(200 if asked else 400, b"")
         else:
             response = await handler(request)
-        response.headers.update(_HEADERS)
+        response.headers.update(headers)
         return response
 
     return answer

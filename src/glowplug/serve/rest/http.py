@@ -262,8 +262,8 @@ class Connection(asyncio.Protocol):
                 self._give_back(len(request.body))
                 if not keep:
                     self._linger()
-                elif self._transport is not None and self._writable is None and not self._transport.is_reading():
-                    self._transport.resume_reading()
+                elif len(self._waiting) < _MAX_PIPELINED:  # else the next read would bring thousands more
+                    self._listen()
                 if self._waiting:
                     await asyncio.sleep(0)  # others have requests too, and this client may have gone
             if self._refusal is not None:
@@ -277,6 +277,10 @@ class Connection(asyncio.Protocol):
         finally:
             self._task = None
         self._rest()
+
+    def _listen(self) -> None:
+        if self._transport is not None and self._writable is None and not self._transport.is_reading():
+            self._transport.resume_reading()
 
     async def _until_writable(self) -> None:
         """Answer no more while the client takes nothing of what it has; it must take something before long."""

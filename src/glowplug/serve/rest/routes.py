@@ -1,26 +1,22 @@
-"""TensorFlow Serving's REST API: from a request's path and body to an answer, and every error to its JSON form."""
+"""TensorFlow Serving's REST API: from a request's path and body to an answer."""
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
-from glowplug.core.errors import GlowplugError, NotReadyError, RequestError
-from glowplug.serve.log import Log
-from glowplug.serve.metrics.registry import Metrics
-from glowplug.serve.request_ids import new_id
+from glowplug.core.errors import NotReadyError, RequestError
 from glowplug.serve.service import Service, write_spec
 from glowplug.serve.wire import inference
 from glowplug.serve.wire.calls import ModelReference
 from glowplug.serve.wire.json_tensor import dumps
 from glowplug.serve.wire.proto_json import to_dict
-from glowplug.serve.wire.statuses import HTTP, code_of
 
 from .bodies import Bodies
 from .http import Request, Response
+from .reporting import Asked, Reporting
 
 _CHOICE = r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
 _CALL = re.compile(rf"(?i:/v1/models/(?P<name>[^/:]+){_CHOICE}):(?P<method>predict|classify|regress)")
@@ -30,59 +26,39 @@ _MAX_VERSION, _MAX_DIGITS = (1 << 63) - 1, 19
 Pages = dict[str, Callable[[], tuple[int, bytes, str]]]
 
 
-def error_body(text: str) -> bytes:
-    """Return the JSON body of an error, whatever text of the caller's is in it."""
-    return dumps({"error": text.encode(errors="replace").decode()})
-
-
 class Routes:
     """Answers requests. `pages` are further paths: metrics, health, readiness."""
 
-    def __init__(
-        self, service: Service, metrics: Metrics, log: Log, bodies: Bodies, timeout_s: float, pages: Pages
-    ) -> None:
-        self._service, self._metrics, self._log = service, metrics, log
-        self._bodies, self._timeout_s, self._pages = bodies, timeout_s, pages
+    def __init__(self, service: Service, reporting: Reporting, bodies: Bodies, timeout_s: float, pages: Pages) -> None:
+        self._service, self._reporting, self._bodies = service, reporting, bodies
+        self._timeout_s, self._pages = timeout_s, pages
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request, whatever it is."""
-        began = time.perf_counter()
         page = self._pages.get(request.path) if request.method in ("GET", "HEAD") else None
         if page is not None:
             status, body, kind = page()
             return Response(status, body if request.method == "GET" else b"", kind)
-        model, method, code = "", "", "OK"
-        try:
-            if found := _CALL.fullmatch(request.path):
-                model, method = unquote(found["name"]), found["method"]
-                if request.method != "POST":
-                    raise _malformed(request)
-                call, target = getattr(self, f"_{method}"), _target(found, model)
-                try:
-                    body = await call(target, request)
-                except NotReadyError:
-                    body = await self._service.when_ready(lambda: call(target, request), self._timeout_s)
-            elif request.method == "GET" and (found := _LOOK.fullmatch(request.path)):
-                if found["name"] is None:
-                    raise RequestError("Missing model name in request.")
-                model, method = unquote(found["name"]), "metadata" if found["metadata"] else "status"
-                body = getattr(self, f"_{method}")(_target(found, model))
-            else:
+        return await self._reporting.answer(request, self._answer)
+
+    async def _answer(self, request: Request, asked: Asked) -> Response:
+        if found := _CALL.fullmatch(request.path):
+            asked.model, asked.method = unquote(found["name"]), found["method"]
+            if request.method != "POST":
                 raise _malformed(request)
-        except GlowplugError as error:
-            code, body = code_of(error), error_body(str(error))
-        except Exception as error:  # the process boundary
-            code, body = "INTERNAL", error_body(f"unexpected {type(error).__name__}")
-            self._log.event("defect", error=f"{type(error).__name__}: {error}", method=method, model=model)
-        seconds = time.perf_counter() - began
-        self._metrics.request("REST", method or "unknown", model, code, seconds)
-        response = Response(HTTP[code], body)
-        if self._log.access or b"x-request-id" in request.headers:
-            identity = request.headers.get(b"x-request-id", b"").decode("ascii", "ignore")[:128]
-            identity = "".join(c for c in identity if c.isprintable()) or new_id()
-            response.headers["X-Request-Id"] = identity
-            self._log.request("REST", method or request.path[:200], code, seconds, identity, model=model)
-        return response
+            call, target = getattr(self, f"_{asked.method}"), _target(found, asked.model)
+            try:
+                body = await call(target, request)
+            except NotReadyError:
+                body = await self._service.when_ready(lambda: call(target, request), self._timeout_s)
+        elif request.method == "GET" and (found := _LOOK.fullmatch(request.path)):
+            if found["name"] is None:
+                raise RequestError("Missing model name in request.")
+            asked.model, asked.method = unquote(found["name"]), "metadata" if found["metadata"] else "status"
+            body = getattr(self, f"_{asked.method}")(_target(found, asked.model))
+        else:
+            raise _malformed(request)
+        return Response(200, body)
 
     async def _predict(self, target: ModelReference, request: Request) -> bytes:
         catalog = self._service.catalog

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from glowplug.core.errors import GlowplugError, RequestError
+from glowplug.serve.access import Gate
 from glowplug.serve.log import Log
 from glowplug.serve.wire.statuses import code_of
 
@@ -16,22 +17,30 @@ from .http2.frames import MAX_WINDOW, BrokenStreamError, Code
 from .http2.sender import PREFIX
 from .http2.stream import Stream
 from .methods import UNKNOWN_LENGTH, Head
-from .wire import GZIP_HEAD, HEAD, OK, compressed, decompressed, http_refusal, too_large, trailers
+from .wire import GZIP_HEAD, HEAD, OK, Unpacker, compressed, http_refusal, too_large, trailers
 
 if TYPE_CHECKING:
     from .http2.connection import Connection
 
 _COMPRESS_FROM_BYTES = 1 << 12
+_QUICK_BYTES = 1 << 16  # so much is packed and unpacked while others wait
+_STEP_BYTES = 1 << 22  # and so much at once in a thread
 _MAX_WAITING_MESSAGES = 1000
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Bounds:
-    """How large a message may be, and how much all calls together may hold of messages that took more than a frame."""
+    """How large a message may be, how much all calls together may hold of messages that took more than a frame, and by
+    how much compressed ones may unfold together.
+    """
 
     message_bytes: int
     together_bytes: int
+    unfolded_bytes: int
     held_bytes: int = 0
+    held_unfolded_bytes: int = 0
 
 
 class Call(Stream):
@@ -43,6 +52,7 @@ class Call(Stream):
         "_connection",
         "_deadline",
         "_done",
+        "_gate",
         "_held",
         "_log",
         "_messages",
@@ -52,22 +62,25 @@ class Call(Stream):
         "_task",
         "_timer",
         "_unfinished",
+        "_unfolded",
         "head",
         "outcome",
     )
 
-    def __init__(self, connection: Connection[Head], number: int, head: Head, bounds: Bounds, log: Log) -> None:
+    def __init__(
+        self, connection: Connection[Head], number: int, head: Head, bounds: Bounds, log: Log, gate: Gate | None
+    ) -> None:
         super().__init__(number, connection.sender.first_window, MAX_WINDOW)
-        self._connection, self._bounds, self._log = connection, bounds, log
+        self._connection, self._bounds, self._log, self._gate = connection, bounds, log, gate
         self.head = head
         self.outcome = "CANCELLED"  # what a handler that is cancelled has to count
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline: float | None = None
         self._unfinished: bytearray | None = None
-        self._received = self._held = 0
+        self._received = self._held = self._unfolded = 0
         self._compressed = self._done = self._started = False
-        self._messages: deque[bytes] | None = None
+        self._messages: deque[tuple[bytes, bool]] | None = None  # whole ones, and whether they are compressed
         self._reader: asyncio.Future[None] | None = None
 
     @property
@@ -93,8 +106,14 @@ class Call(Stream):
             self._connection.sender.head(self, http_refusal(head.http_status), last=True)
             return
         if head.error is not None:
-            self.fail(code_of(head.error), str(head.error))
+            self._turn_away(head.error)
             return
+        if self._gate is not None:
+            try:
+                self._gate.check(self.metadata(b"authorization"), head.method.scope)
+            except RequestError as error:
+                self._turn_away(error)
+                return
         if head.timeout_s is not None:
             loop = asyncio.get_running_loop()
             self._deadline = loop.time() + head.timeout_s
@@ -105,16 +124,21 @@ class Call(Stream):
         if self.received_all:
             self.end()
 
+    def _turn_away(self, error: RequestError) -> None:
+        """Refuse a call by its head. Those that are let in are logged by whoever answers them."""
+        self._log.request("gRPC", self.head.path, error.code, 0.0, "")
+        self.fail(error.code, str(error))
+
     def receive(self, data: bytes, start: int, stop: int, last: bool) -> None:
         """Take a part of the body. Nearly every call is one message in one frame."""
         size = stop - start
+        if self._done:
+            return
         if last and self._unfinished is None and size >= PREFIX.size and self._messages is None:
             flag, length = PREFIX.unpack_from(data, start)
             if not flag and length == size - PREFIX.size and self.head.length in (size, UNKNOWN_LENGTH):
                 self._task = asyncio.get_running_loop().create_task(self._answer(data[start + PREFIX.size : stop]))
                 return
-        if self._done:
-            return
         self._received += size
         try:
             self._collect(data[start:stop])
@@ -140,11 +164,8 @@ class Call(Stream):
             with memoryview(held) as view:
                 message = bytes(view[PREFIX.size : end])
             del held[:end]
-            if flag:
-                message = decompressed(message, self.head.encoding, self._bounds.message_bytes)
-                self._compressed = True
             self._hold(len(message) - end)
-            self._take(message)
+            self._take(message, bool(flag))
 
     def _hold(self, change: int) -> None:
         """Count what is held, which is given back when a message is taken or the call ends."""
@@ -154,10 +175,10 @@ class Call(Stream):
         bounds.held_bytes += change
         self._held += change
 
-    def _take(self, message: bytes) -> None:
+    def _take(self, message: bytes, packed: bool) -> None:
         if self._messages is None:
             self._messages = deque()
-        self._messages.append(message)
+        self._messages.append((message, packed))
         if self.head.method.streaming is None:
             if len(self._messages) > 1:
                 raise RequestError("this method takes one message", seen="another one", code="UNIMPLEMENTED")
@@ -176,7 +197,7 @@ class Call(Stream):
         elif self.head.method.streaming is not None:
             self._wake()
         elif self._messages:
-            self._task = asyncio.get_running_loop().create_task(self._answer(self._messages.popleft()))
+            self._task = asyncio.get_running_loop().create_task(self._answer(*self._messages.popleft()))
         else:
             self.fail("UNIMPLEMENTED", "this method takes one message: got none")
 
@@ -197,11 +218,16 @@ class Call(Stream):
 
     # answering
 
-    async def _answer(self, message: bytes) -> None:
+    async def _answer(self, message: bytes, packed: bool = False) -> None:
         """Run a unary method."""
         assert self.head.method.unary is not None
         try:
+            if packed:
+                message = await self._unpacked(message)
             reply = await self.head.method.unary(message, self)
+            compress = self._compressed and self.head.accepts_gzip and len(reply) >= _COMPRESS_FROM_BYTES
+            if compress:
+                reply = await _step(compressed, reply) if len(reply) > _QUICK_BYTES else compressed(reply)
         except GlowplugError as error:
             self.fail(code_of(error), str(error))
             return
@@ -212,9 +238,9 @@ class Call(Stream):
             return
         self._finish()
         sender = self._connection.sender
-        if self._compressed and self.head.accepts_gzip and len(reply) >= _COMPRESS_FROM_BYTES:
+        if compress:
             sender.head(self, GZIP_HEAD)
-            sender.data(self, compressed(reply), trailers=OK)
+            sender.data(self, reply, trailers=OK)
         else:
             sender.answer(self, reply)
 
@@ -238,13 +264,50 @@ class Call(Stream):
         assert self._messages is not None
         while not self._done:
             while self._messages and not self._done:
-                message = self._messages.popleft()
-                self._hold(-len(message))
+                message, packed = self._messages.popleft()
+                if packed:
+                    message = await self._unpacked(message)
+                if not self._done:
+                    self._hold(-len(message))
                 yield message
             if self.received_all:
                 return
             self._reader = asyncio.get_running_loop().create_future()
             await self._reader
+
+    async def _unpacked(self, data: bytes) -> bytes:
+        """Return what a compressed message holds; what that takes is held instead of the message. Raises where the
+        bounds of one message or of all together are passed, before more is unpacked.
+        """
+        self._compressed = True
+        limit = self._bounds.message_bytes
+        unpacker = Unpacker(data, self.head.encoding)
+        pieces, size = list[bytes](), 0
+        while not unpacker.done:
+            piece = await _step(unpacker.more, _STEP_BYTES) if size else unpacker.more(_QUICK_BYTES)
+            if self._done:
+                raise asyncio.CancelledError
+            self._hold(len(piece))
+            self._unfold(len(piece) if size else len(piece) - len(data))
+            size += len(piece)
+            if size > limit:
+                raise too_large(f"more than {limit} bytes unpacked", limit)
+            pieces.append(piece)
+        self._hold(-len(data))
+        return b"".join(pieces)
+
+    def _unfold(self, change: int) -> None:
+        """Count by how much compressed messages have grown, until the call ends."""
+        bounds = self._bounds
+        if change > 0 and bounds.held_unfolded_bytes + change > bounds.unfolded_bytes:
+            raise RequestError(
+                "compressed messages unfold to more than this server takes",
+                seen=f"{bounds.unfolded_bytes} bytes more than was sent, of all calls together",
+                remedy="send it uncompressed, or raise --max-request-bytes",
+                code="RESOURCE_EXHAUSTED",
+            )
+        bounds.held_unfolded_bytes += change
+        self._unfolded += change
 
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
@@ -288,4 +351,11 @@ class Call(Stream):
             self._timer.cancel()
         if self._held:
             self._hold(-self._held)
+        if self._unfolded:
+            self._unfold(-self._unfolded)
         self._unfinished = None
+
+
+async def _step(function: Callable[[T], bytes], argument: T) -> bytes:
+    """Call a function of zlib's, which lets other threads run, in a thread."""
+    return await asyncio.get_running_loop().run_in_executor(None, function, argument)

@@ -14,7 +14,12 @@ from glowplug.serve.wire.messages import message
 from .call import Call
 from .methods import Method, Methods
 
-_SERVICES = ("", "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService")
+_SERVICES = (
+    "",
+    "inference.GRPCInferenceService",
+    "tensorflow.serving.ModelService",
+    "tensorflow.serving.PredictionService",
+)
 _SERVING, _NOT_SERVING, _UNKNOWN = 1, 2, 3
 _WATCH_SECONDS = 0.5
 
@@ -56,6 +61,6 @@ def methods(is_ready: Callable[[], bool]) -> Methods:
         raise RequestError("this method takes one message: got none", code="UNIMPLEMENTED")
 
     return {
-        "/grpc.health.v1.Health/Check": Method(unary=check),
-        "/grpc.health.v1.Health/Watch": Method(streaming=watch),
+        "/grpc.health.v1.Health/Check": Method(unary=check, scope=""),
+        "/grpc.health.v1.Health/Watch": Method(streaming=watch, scope=""),
     }

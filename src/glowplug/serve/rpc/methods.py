@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glowplug.core.errors import RequestError
+from glowplug.serve.access import Scope
 
 from .http2.headers import Fields
 from .wire import GZIP, IDENTITY, is_known, read_timeout
@@ -24,10 +25,14 @@ Streaming = Callable[["Call"], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method: from a message to its answer, or with the call itself to read from and to write to."""
+    """A method: from a message to its answer, or with the call itself to read from and to write to.
+
+    `scope` is what a token has to be good for, where tokens are asked for.
+    """
 
     unary: Unary | None = None
     streaming: Streaming | None = None
+    scope: Scope = "status"
 
 
 Methods = Mapping[str, Method]

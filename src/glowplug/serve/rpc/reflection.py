@@ -16,6 +16,7 @@ from .methods import Method, Methods
 _SERVICES = (
     "grpc.health.v1.Health",
     "grpc.reflection.v1alpha.ServerReflection",
+    "inference.GRPCInferenceService",
     "tensorflow.serving.ModelService",
     "tensorflow.serving.PredictionService",
 )

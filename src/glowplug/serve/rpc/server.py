@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from glowplug.serve.access import Gate
 from glowplug.serve.log import Log
 from glowplug.serve.wire.limits import Limits
 
@@ -17,20 +18,20 @@ _POLL_SECONDS = 0.01
 
 
 class RpcServer:
-    """Makes a protocol for each connection, and knows those that are open."""
+    """Makes a protocol for each connection, and knows those that are open. Without a gate every call is let in."""
 
-    def __init__(self, methods: Methods, limits: Limits, log: Log) -> None:
-        self._log = log
+    def __init__(self, methods: Methods, limits: Limits, log: Log, gate: Gate | None = None) -> None:
+        self._log, self._gate = log, gate
         # A tensor may take more bytes on the wire than in memory, and a message may hold several.
         message_bytes = min(_PROTOBUF_BYTES, max(2 * limits.tensor_bytes, limits.request_bytes, MAX_FRAME_BYTES))
-        self._bounds = Bounds(message_bytes, 2 * message_bytes)
+        self._bounds = Bounds(message_bytes, 2 * message_bytes, 2 * limits.request_bytes)
         self._connections: set[Connection[Head]] = set()
         self._application: Application[Head] = Application(
             lambda fields: read_head(methods, fields), self._open, ANSWER, self._defect
         )
 
     def _open(self, connection: Connection[Head], number: int, head: Head) -> Call:
-        return Call(connection, number, head, self._bounds, self._log)
+        return Call(connection, number, head, self._bounds, self._log, self._gate)
 
     def _defect(self, error: Exception) -> None:
         self._log.event("defect", error=f"{type(error).__name__}: {error}", method="HTTP/2")

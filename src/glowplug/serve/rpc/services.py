@@ -4,115 +4,100 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import time
-from collections.abc import Awaitable, Callable
+from dataclasses import astuple
 from typing import Any
 
-from google.protobuf.message import DecodeError
-
-from glowplug.core.errors import GlowplugError, NotReadyError, RequestError
-from glowplug.serve.log import Log
-from glowplug.serve.metrics.registry import Metrics
+from glowplug.core.errors import RequestError
+from glowplug.serve.access import Scope
 from glowplug.serve.models.config import from_message
 from glowplug.serve.models.manager import Manager
-from glowplug.serve.request_ids import new_id
 from glowplug.serve.service import Service, read_target, write_spec
-from glowplug.serve.wire.array_types import dtype_name
+from glowplug.serve.wire import predict_message
+from glowplug.serve.wire.examples import ExamplesCall
 from glowplug.serve.wire.limits import Limits
 from glowplug.serve.wire.messages import serving
-from glowplug.serve.wire.statuses import code_of
-from glowplug.serve.wire.tensor_proto import decode, fill
+from glowplug.serve.workers import packets
+from glowplug.serve.workers.parsers import Parsers
 
-from .call import Call
 from .methods import Method, Methods
+from .reporting import Operation, Reporting, parse, reader
 
 _SIGNATURE_DEF = "signature_def"
+_WITH_EXAMPLES = ("ClassificationRequest", "RegressionRequest", "MultiInferenceRequest")
+_QUICK_EXAMPLES_BYTES = 1 << 15
 _TYPE_URL = "type.googleapis.com/tensorflow.serving.SignatureDefMap"
-
-Operation = Callable[[Any, float, str], Awaitable[Any]]
 
 
 class Services:
-    """The methods of both services. Each takes a message, the seconds that are left, and who asks."""
+    """The methods of both services. Each takes a message and the seconds that are left."""
 
     def __init__(
-        self, service: Service, manager: Manager, metrics: Metrics, log: Log, limits: Limits, timeout_s: float
+        self, service: Service, manager: Manager, reporting: Reporting, parsers: Parsers, limits: Limits
     ) -> None:
-        self._service, self._manager = service, manager
-        self._metrics, self._log = metrics, log
-        self._limits, self._timeout_s = limits, timeout_s
+        self._service, self._manager, self._reporting = service, manager, reporting
+        self._parsers, self._limits = parsers, limits
 
     def methods(self) -> Methods:
         """Return the methods of both services by path."""
-        prediction: dict[str, tuple[Operation, str]] = {
-            "Predict": (self.predict, "PredictRequest"),
-            "Classify": (self.classify, "ClassificationRequest"),
-            "Regress": (self.regress, "RegressionRequest"),
-            "MultiInference": (self.multi_inference, "MultiInferenceRequest"),
-            "GetModelMetadata": (self.metadata, "GetModelMetadataRequest"),
+        found: dict[str, tuple[Operation, str, Scope]] = {
+            "PredictionService/Predict": (self.predict, "PredictRequest", "predict"),
+            "PredictionService/Classify": (self.classify, "ClassificationRequest", "predict"),
+            "PredictionService/Regress": (self.regress, "RegressionRequest", "predict"),
+            "PredictionService/MultiInference": (self.multi_inference, "MultiInferenceRequest", "predict"),
+            "PredictionService/GetModelMetadata": (self.metadata, "GetModelMetadataRequest", "status"),
+            "ModelService/GetModelStatus": (self.status, "GetModelStatusRequest", "status"),
+            "ModelService/HandleReloadConfigRequest": (self.reload, "ReloadConfigRequest", "control"),
         }
-        model: dict[str, tuple[Operation, str]] = {
-            "GetModelStatus": (self.status, "GetModelStatusRequest"),
-            "HandleReloadConfigRequest": (self.reload, "ReloadConfigRequest"),
-        }
-        return {
-            f"/tensorflow.serving.{service}/{name}": Method(unary=self._method(name, *entry))
-            for service, entries in (("PredictionService", prediction), ("ModelService", model))
-            for name, entry in entries.items()
-        }
+        methods = {}
+        for path, (operation, request, scope) in found.items():
+            read = reader(serving(request))
+            if request in _WITH_EXAMPLES:
+                read = functools.partial(self._read_examples, request)
+            elif request == "PredictRequest":
+                read = self._read_predict
+            unary = self._reporting.unary(path.partition("/")[2], operation, read, _model)
+            methods[f"/tensorflow.serving.{path}"] = Method(unary=unary, scope=scope)
+        return methods
 
-    def _method(self, name: str, operation: Operation, request: str) -> Callable[[bytes, Call], Awaitable[bytes]]:
-        parse = serving(request).FromString
+    async def _read_predict(self, data: bytes) -> predict_message.PredictCall:
+        """Read a request here where that is quick, in a parser's process where not."""
+        if predict_message.is_quick(data):
+            request = parse(serving("PredictRequest"), data)
+            if not predict_message.unfolds(request):
+                return predict_message.read(request, self._limits)
+        head, body = await self._parsers.run("predict_message", {"limits": astuple(self._limits)}, data)
+        request = serving("PredictRequest").FromString(bytes.fromhex(head["request"]))
+        inputs = packets.read(body, lazily=True)
+        return predict_message.PredictCall(request.model_spec, inputs, list(request.output_filter))
 
-        async def answer(data: bytes, call: Call) -> bytes:
-            began = time.perf_counter()
-            left = call.time_left()
-            timeout = self._timeout_s if left is None else min(left, self._timeout_s)
-            code, message = "OK", None
-            try:
-                message = _parse(parse, data)
-                try:
-                    reply = await operation(message, timeout, call.peer)
-                except NotReadyError:
-                    again = functools.partial(operation, message, timeout, call.peer)
-                    reply = await self._service.when_ready(again, timeout)
-                return bytes(reply.SerializeToString())
-            except asyncio.CancelledError:
-                code = call.outcome
-                raise
-            except GlowplugError as error:
-                code = code_of(error)
-                raise
-            except Exception:
-                code = "INTERNAL"
-                raise
-            finally:
-                seconds = time.perf_counter() - began
-                model = message.model_spec.name if message is not None and hasattr(message, "model_spec") else ""
-                self._metrics.request("GRPC", name, model, code, seconds)
-                if self._log.access:
-                    self._log.request("gRPC", name, code, seconds, _request_id(call), model=model)
+    async def _read_examples(self, kind: str, data: bytes) -> Any:
+        """Read a request with examples, the large ones in a parser's process."""
+        if len(data) <= _QUICK_EXAMPLES_BYTES:
+            return parse(serving(kind), data)
+        head, body = await self._parsers.run("examples_message", {"kind": kind}, data)
+        request = serving(kind).FromString(bytes.fromhex(head["request"]))
+        return ExamplesCall(request, packets.read(body, lazily=True)["inputs"])
 
-        return answer
-
-    async def predict(self, request: Any, timeout_s: float, peer: str) -> Any:
+    async def predict(self, request: predict_message.PredictCall, timeout_s: float) -> Any:
         """`PredictionService.Predict`."""
         spec = request.model_spec
-        inputs = {name: decode(proto, name, self._limits) for name, proto in request.inputs.items()}
         version, name, outputs = await self._service.predict(
-            read_target(spec), spec.signature_name, inputs, list(request.output_filter), timeout_s
+            read_target(spec), spec.signature_name, request.inputs, request.wanted, timeout_s
         )
-        response = serving("PredictResponse")()
-        write_spec(version, name, response.model_spec)
-        for key, array in outputs.items():
-            fill(response.outputs[key], array, dtype_name(array))
-        return response
+        if predict_message.is_quickly_written(outputs):
+            response = predict_message.write(outputs)
+            write_spec(version, name, response.model_spec)
+            return response
+        about = serving("PredictResponse")(model_spec=write_spec(version, name))
+        data = b"".join(packets.pack(packets.ANSWER, 0, None, outputs))
+        _, written = await self._parsers.run("predict_message_answer", {}, data)
+        return about.SerializeToString() + bytes(written)  # messages one behind the other are one
 
-    async def classify(self, request: Any, timeout_s: float, peer: str) -> Any:
+    async def classify(self, request: Any, timeout_s: float) -> Any:
         """`PredictionService.Classify`."""
         return await self._infer("classify", "ClassificationResponse", request, timeout_s)
 
-    async def regress(self, request: Any, timeout_s: float, peer: str) -> Any:
+    async def regress(self, request: Any, timeout_s: float) -> Any:
         """`PredictionService.Regress`."""
         return await self._infer("regress", "RegressionResponse", request, timeout_s)
 
@@ -123,12 +108,12 @@ class Services:
         )
         return serving(response)(model_spec=write_spec(version, name), result=result)
 
-    async def multi_inference(self, request: Any, timeout_s: float, peer: str) -> Any:
+    async def multi_inference(self, request: Any, timeout_s: float) -> Any:
         """`PredictionService.MultiInference`."""
         results = await self._service.multi_infer(list(request.tasks), request.input, timeout_s)
         return serving("MultiInferenceResponse")(results=results)
 
-    async def metadata(self, request: Any, timeout_s: float, peer: str) -> Any:
+    async def metadata(self, request: Any, timeout_s: float) -> Any:
         """`PredictionService.GetModelMetadata`."""
         if not request.metadata_field:
             raise RequestError("GetModelMetadataRequest must specify at least one metadata_field")
@@ -141,16 +126,12 @@ class Services:
         packed.type_url, packed.value = _TYPE_URL, found.SerializeToString()
         return response
 
-    async def status(self, request: Any, timeout_s: float, peer: str) -> Any:
+    async def status(self, request: Any, timeout_s: float) -> Any:
         """`ModelService.GetModelStatus`."""
         return self._service.status(read_target(request.model_spec))
 
-    async def reload(self, request: Any, timeout_s: float, peer: str) -> Any:
-        """`ModelService.HandleReloadConfigRequest`, from this machine only."""
-        if not peer.startswith(("unix:", "ipv4:127.0.0.1:", "ipv6:[::1]:", "ipv6:%5B::1%5D:")):
-            raise RequestError(
-                "the configuration can be changed only over loopback or the unix socket", code="PERMISSION_DENIED"
-            )
+    async def reload(self, request: Any, timeout_s: float) -> Any:
+        """`ModelService.HandleReloadConfigRequest`."""
         if request.config.WhichOneof("config") != "model_config_list":
             raise RequestError("only a model_config_list can be loaded", seen=request.config.WhichOneof("config"))
         known = set(self._manager.catalog.models)
@@ -167,7 +148,7 @@ class Services:
         while self._manager.starting():
             try:
                 await asyncio.wait_for(self._manager.wait_for_change(), deadline - loop.time())
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 raise RequestError("the models are still being loaded", code="DEADLINE_EXCEEDED") from None
         for name, model in self._manager.catalog.models.items():
             failed = [version.error for version in model.versions.values() if version.error]
@@ -175,12 +156,6 @@ class Services:
                 raise RequestError(f"model {name!r} cannot be loaded", seen=failed[-1], code="UNKNOWN")
 
 
-def _parse(parse: Callable[[bytes], Any], data: bytes) -> Any:
-    try:
-        return parse(data)
-    except DecodeError:
-        raise RequestError("Error deserializing request", seen=f"{len(data)} bytes") from None
-
-
-def _request_id(call: Call) -> str:
-    return call.metadata(b"x-request-id").decode("utf-8", "replace")[:128] or new_id()
+def _model(request: Any) -> str:
+    about = request.message if isinstance(request, ExamplesCall) else request
+    return about.model_spec.name if hasattr(about, "model_spec") else ""

@@ -16,6 +16,7 @@ from .http2.sender import PREFIX, Answer
 IDENTITY, GZIP, DEFLATE = b"identity", b"gzip", b"deflate"
 _WINDOW_BITS = {GZIP: 31, DEFLATE: 15}
 _COMPRESSION_LEVEL = 1
+_FED_BYTES = 1 << 16  # of a compressed message at a time: what zlib leaves of it is copied
 _ACCEPTED = literal(b"grpc-accept-encoding", b"identity, deflate, gzip")
 _GRPC = literal(b"content-type", b"application/grpc")
 _PRINTABLE = (string.ascii_letters + string.digits + string.punctuation + " ").replace("%", "")
@@ -67,21 +68,35 @@ def compressed(message: bytes) -> bytes:
     return PREFIX.pack(1, len(data)) + data
 
 
-def decompressed(data: bytes, encoding: bytes, limit: int) -> bytes:
-    """Return what a compressed message holds, as long as that is not more than `limit` bytes."""
-    bits = _WINDOW_BITS.get(encoding)
-    if bits is None:
-        raise RequestError("a message is compressed, and grpc-encoding does not say how", code="INTERNAL")
-    unpacker = zlib.decompressobj(bits)
-    try:
-        message = unpacker.decompress(data, limit + 1)
-    except zlib.error:
-        raise RequestError("a message cannot be decompressed", seen=encoding.decode(), code="INTERNAL") from None
-    if len(message) > limit or unpacker.unconsumed_tail:
-        raise too_large(f"more than {limit} bytes unpacked", limit)
-    if not unpacker.eof:
-        raise RequestError("a compressed message is cut off", seen=encoding.decode(), code="INTERNAL")
-    return message
+class Unpacker:
+    """Unpacks one compressed message, a part at a time."""
+
+    def __init__(self, data: bytes, encoding: bytes) -> None:
+        bits = _WINDOW_BITS.get(encoding)
+        if bits is None:
+            raise RequestError("a message is compressed, and grpc-encoding does not say how", code="INTERNAL")
+        self._encoding, self._data, self._position = encoding.decode(), memoryview(data), 0
+        self._unpacker = zlib.decompressobj(bits)
+        self.done = False
+
+    def more(self, size: int) -> bytes:
+        """Return so many bytes more, or all that is left."""
+        pieces = list[bytes]()
+        while size and not self.done:
+            rest: bytes | memoryview = self._unpacker.unconsumed_tail
+            if not rest:
+                rest = self._data[self._position : self._position + _FED_BYTES]
+                self._position += len(rest)
+            try:
+                piece = self._unpacker.decompress(rest, size)
+            except zlib.error:
+                raise RequestError("a message cannot be decompressed", seen=self._encoding, code="INTERNAL") from None
+            if not rest and not piece:
+                raise RequestError("a compressed message is cut off", seen=self._encoding, code="INTERNAL")
+            pieces.append(piece)
+            size -= len(piece)
+            self.done = self._unpacker.eof
+        return b"".join(pieces)
 
 
 def too_large(seen: str, limit: int) -> RequestError:

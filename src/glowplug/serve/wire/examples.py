@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,24 @@ def read_json(body: bytes) -> tuple[str, Any]:
     for value in values:
         _fill(value, holder.examples.add())
     return name, made
+
+
+@dataclass(frozen=True, slots=True)
+class ExamplesCall:
+    """A request of `Classify`, `Regress` or `MultiInference` whose examples are a vector of strings already."""
+
+    message: Any
+    input: NDArray[Any]
+
+    @property
+    def model_spec(self) -> Any:
+        """Which model is asked."""
+        return self.message.model_spec
+
+    @property
+    def tasks(self) -> Any:
+        """What is asked for, of a request for several things."""
+        return self.message.tasks
 
 
 def serialized(made: Any) -> NDArray[Any]:

@@ -42,7 +42,8 @@ _FIXED = {
     "complex64": (9, "<f4"),
     "complex128": (12, "<f8"),
 }
-_STRING_BYTES = 64  # what an element takes here at least: a few bytes of shape must not become gigabytes of objects
+_FILLED_FREE, _FILLED_TIMES = 1 << 14, 4
+STRING_BYTES = 64  # what an element takes here at least: a few bytes of shape must not become gigabytes of objects
 
 
 def decode(proto: Any, name: str, limits: Limits) -> NDArray[Any]:
@@ -52,12 +53,14 @@ def decode(proto: Any, name: str, limits: Limits) -> NDArray[Any]:
         raise RequestError(f"input {name!r} has a type that this server does not take", seen=f"DataType {proto.dtype}")
     if proto.tensor_shape.unknown_rank:
         raise RequestError(f"input {name!r} has no shape", seen="unknown rank")
-    itemsize = dtype.itemsize or _STRING_BYTES
+    itemsize = dtype.itemsize or STRING_BYTES
     shape = checked_shape(name, [dim.size for dim in proto.tensor_shape.dim], itemsize, limits)
     count = 1
     for size in shape:
         count *= size
     if dtype.name == "string":
+        if not proto.tensor_content:
+            _check_filling(name, count, len(proto.string_val), itemsize, limits)
         return _decode_strings(proto, name, count).reshape(shape)
     wanted = numpy_dtype(dtype.name)
     content = proto.tensor_content
@@ -68,11 +71,15 @@ def decode(proto: Any, name: str, limits: Limits) -> NDArray[Any]:
                 seen=f"{len(content)} bytes for {dtype.name}{list(shape)}",
                 remedy=f"send {count * dtype.itemsize} bytes",
             )
-        return _decode_content(content, dtype.name, wanted).reshape(shape)
-    return _filled(_decode_field(proto, dtype.name, wanted, name), count, wanted).reshape(shape)
+        return from_content(content, dtype.name, wanted).reshape(shape)
+    values = _decode_field(proto, dtype.name, wanted, name)
+    _check_filling(name, count, len(values), itemsize, limits)
+    if len(values) < 2 and count > len(values):  # a view: it becomes as large as it says when it is sent to a worker
+        return np.broadcast_to(values[0] if len(values) else np.zeros((), wanted), shape)
+    return _filled(values, count, wanted).reshape(shape)
 
 
-def _decode_content(content: bytes, dtype: str, wanted: np.dtype[Any]) -> NDArray[Any]:
+def from_content(content: bytes | memoryview, dtype: str, wanted: np.dtype[Any]) -> NDArray[Any]:
     """Return the elements of raw bytes. Compiled code may assume a bool of 0 or 1, and four bits with none above."""
     if dtype == "bool":
         return np.frombuffer(content, np.uint8).astype(wanted)
@@ -108,6 +115,26 @@ def _decode_fixed(proto: Any, dtype: str, wanted: np.dtype[Any], name: str) -> N
     if len(values) * values.itemsize % wanted.itemsize:
         raise RequestError(f"input {name!r} has half a complex number", seen=f"{len(values)} parts")
     return values.view(wanted)
+
+
+def _check_filling(name: str, count: int, given: int, itemsize: int, limits: Limits) -> None:
+    """Refuse a few bytes that stand for very many: a tensor that was sent has cost its sender as much as us.
+
+    One number may fill a large shape, since it is kept as one; several and strings fill a few times their own size.
+    """
+    few = _FILLED_FREE + _FILLED_TIMES * given
+    bound = limits.request_bytes // max(itemsize, 1)
+    if given < count > (bound if given < 2 and itemsize != STRING_BYTES else min(bound, few)):
+        raise RequestError(
+            f"input {name!r} has fewer elements than its shape, and is too large to be filled up",
+            seen=f"{given} of {count} elements",
+            remedy="send all of them",
+        )
+
+
+def is_copied(dtype: str) -> bool:
+    """Say whether tensors of a type are written as they lie in memory, whatever their size."""
+    return dtype in _FIXED or dtype.startswith("float8")
 
 
 def _filled(values: NDArray[Any], count: int, wanted: np.dtype[Any]) -> NDArray[Any]:

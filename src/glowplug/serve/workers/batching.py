@@ -9,6 +9,8 @@ from pathlib import Path
 from glowplug.core.errors import UsageError
 from glowplug.serve.wire.text_config import read_text
 
+PER_MODEL_FILE = "batching_params.pbtxt"  # in a version's folder
+
 
 @dataclass(frozen=True, slots=True)
 class Batching:

@@ -21,7 +21,7 @@ from glowplug.serve.wire.calls import Arrays
 from . import packets
 from .batching import Batching
 from .deadlines import Deadlines
-from .jobs import Batch, Job, batch_key, batch_rows, can_batch
+from .jobs import Batch, Job, Timing, batch_key, batch_rows, can_batch
 from .spec import WorkerSpec, signatures_from_json
 
 _DEPTH = 2  # calls that a worker has at once: one that runs, and the next one already in its socket
@@ -89,7 +89,8 @@ class _Link(asyncio.Protocol):
         self._next = (self._next + 1) & 0xFFFFFFFF
         self.running[self._next] = batch
         job = batch.jobs[0]
-        self._outgoing += packets.pack(packets.CALL, self._next, (job.signature, job.outputs), batch.inputs())
+        outputs = (*job.outputs, packets.TIMES) if batch.timed else job.outputs
+        self._outgoing += packets.pack(packets.CALL, self._next, (job.signature, outputs), batch.inputs())
 
     def send(self) -> None:
         """Send what was given: two small calls at once wake the worker once."""
@@ -98,13 +99,17 @@ class _Link(asyncio.Protocol):
         self.transport.writelines(pieces)
 
     def _receive(self, kind: int, number: int, head: bytes, payload: memoryview) -> None:
-        document, arrays = packets.unpack(head, payload)
+        document, arrays = packets.unpack(head, payload, lazily=True)
         if kind == packets.ANSWER:
             batch = self.running.pop(number)
             self.answered = True
+            if batch.timed:
+                batch.ran(arrays.pop(packets.TIMES, None))
             batch.deliver(arrays)
         elif kind == packets.FAILURE and number:
-            self.group._batch_failed(self.running.pop(number), RequestError(document["error"], code=document["code"]))
+            batch = self.running.pop(number)
+            batch.ran(arrays.get(packets.TIMES))
+            self.group._batch_failed(batch, RequestError(document["error"], code=document["code"]))
         elif kind == packets.FAILURE:
             self.failure = document["error"]
         elif kind == packets.READY:
@@ -128,6 +133,7 @@ class Group:
         self._backoffs_s = [0.0] * settings.instances
         self.signatures: Mapping[str, Signature] = {}
         self._batchable: dict[str, bool] = {}
+        self._timed = False  # somebody wants to know when calls are run
         self.problem = ""
         self.restarts = 0
         self.reports: dict[int, dict[str, Any]] = {}
@@ -181,9 +187,14 @@ class Group:
             yield from batch.jobs
 
     def submit(
-        self, signature: str, inputs: Arrays, outputs: tuple[str, ...], timeout_s: float
+        self,
+        signature: str,
+        inputs: Arrays,
+        outputs: tuple[str, ...],
+        timeout_s: float,
+        timing: Timing | None = None,
     ) -> asyncio.Future[dict[str, NDArray[Any]]]:
-        """Queue a call and return its future answer."""
+        """Queue a call and return its future answer. `timing` is filled in on the way, where it is given."""
         if self._closing:
             raise RequestError("this version is being unloaded", remedy="try again", code="UNAVAILABLE")
         if len(self._queue) >= self._settings.max_queue:
@@ -198,6 +209,8 @@ class Group:
         job = Job(signature, inputs, outputs, self._loop.create_future(), rows, now + timeout_s, now)
         if rows:
             job.key = batch_key(signature, inputs, outputs)
+        if timing is not None:
+            job.timing, self._timed = timing, True
         self._deadlines.watch(job.deadline)
         self._queue.append(job)
         self._dispatch()
@@ -227,6 +240,8 @@ class Group:
                 break
             now = self._loop.time()
             self._observer.batch_sent(batch.rows, batch.padding, now - batch.jobs[0].enqueued)
+            if self._timed:
+                batch.leaves(now)
             link.give(batch)
             if link not in given:
                 given.append(link)

@@ -16,6 +16,17 @@ from glowplug.serve.wire.calls import Arrays
 
 
 @dataclass(slots=True, eq=False)
+class Timing:
+    """When a call was where, for those who asked: filled in on its way. Times are nanoseconds since the epoch."""
+
+    waited_s: float = 0.0
+    rows: int = 0  # of the batch that it was part of
+    began_ns: int = 0
+    ended_ns: int = 0
+    pid: int = 0  # of the worker
+
+
+@dataclass(slots=True, eq=False)
 class Job:
     """One caller's call. `rows` is its batch size, or 0 when it cannot be joined with others."""
 
@@ -27,6 +38,7 @@ class Job:
     deadline: float  # on the event loop's clock
     enqueued: float
     key: tuple[Any, ...] = ()
+    timing: Timing | None = None
 
     def fail(self, error: RequestError) -> None:
         """Answer with an error, unless the caller has gone."""
@@ -40,11 +52,24 @@ class Batch:
 
     jobs: list[Job]
     padding: int = 0
-    sent: float = 0.0
+    timed: bool = False  # the worker is to say when it ran it
     rows: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.rows = sum(job.rows for job in self.jobs)
+
+    def leaves(self, now: float) -> None:
+        """Note, for the calls that are timed, how long they waited. `now` is on the event loop's clock."""
+        for job in self.jobs:
+            if job.timing is not None:
+                self.timed = True
+                job.timing.waited_s, job.timing.rows = now - job.enqueued, self.rows
+
+    def ran(self, times: NDArray[Any] | None) -> None:
+        """Note, for the calls that are timed, what the worker measured."""
+        for job in self.jobs:
+            if job.timing is not None and times is not None:
+                job.timing.began_ns, job.timing.ended_ns, job.timing.pid = times.tolist()
 
     def inputs(self) -> Arrays:
         """Return the inputs of all jobs, one after the other; padding repeats the last row."""

@@ -7,10 +7,11 @@ Both ends are processes of one server, so nothing here is a stored format.
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import orjson
@@ -19,7 +20,10 @@ from numpy.typing import NDArray
 from glowplug.core.dtypes import numpy_dtype
 from glowplug.serve.wire.array_types import dtype_name
 
+from .packed_strings import LAZY_ELEMENTS, PackedStrings, packed_strings, unpacked_strings
+
 CALL, ANSWER, FAILURE, READY = range(1, 5)
+TIMES = "\0times"  # as a wanted output: when the worker ran the call, and its process
 
 HEADER = struct.Struct("<IQIB")
 
@@ -36,7 +40,7 @@ def pack(kind: int, number: int, document: Any, tensors: Tensors | None = None) 
     described, pieces, size = [], list[Buffer](), 0
     for name, array in (tensors or {}).items():
         dtype = dtype_name(array)
-        data = _string_bytes(array) if dtype == "string" else _element_bytes(array)
+        data = packed_strings(array) if dtype == "string" else _element_bytes(array)
         described.append((name, dtype, array.shape, len(data)))
         pieces.append(data)
         size += len(data)
@@ -45,23 +49,30 @@ def pack(kind: int, number: int, document: Any, tensors: Tensors | None = None) 
     return [b"".join(pieces)] if size <= _SMALL_BYTES else pieces
 
 
-def unpack(head: bytes, payload: memoryview) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return the document and the arrays of a frame. The arrays read the payload in place; leave both as they are."""
+def unpack(head: bytes, payload: memoryview, *, lazily: bool = False) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """Return the document and the arrays of a frame. The arrays read the payload in place; leave both as they are.
+
+    `lazily` is for whoever passes them on: very many strings stay packed until somebody looks at them.
+    """
     document, layout = _layout(head) if len(head) <= _MAX_KEPT_BYTES else _layout.__wrapped__(head)
     arrays = dict[str, NDArray[Any]]()
     for name, dtype, shape, start, size in layout:
         if dtype is None:
-            arrays[name] = _strings(payload[start : start + size], shape)
+            data = payload[start : start + size]
+            if lazily and math.prod(shape) > LAZY_ELEMENTS:
+                arrays[name] = cast("NDArray[Any]", PackedStrings(data, shape))
+            else:
+                arrays[name] = unpacked_strings(data, shape)
         else:
             arrays[name] = np.ndarray(shape, dtype, payload, start)
     return document, arrays
 
 
-def read(data: memoryview) -> dict[str, NDArray[Any]]:
-    """Return the arrays of one whole frame. They read it in place."""
+def read(data: memoryview, *, lazily: bool = False) -> dict[str, NDArray[Any]]:
+    """Return the arrays of one whole frame, as `unpack` does."""
     head_size, _, _, _ = HEADER.unpack_from(data)
     cut = HEADER.size + head_size
-    return unpack(bytes(data[HEADER.size : cut]), data[cut:])[1]
+    return unpack(bytes(data[HEADER.size : cut]), data[cut:], lazily=lazily)[1]
 
 
 @lru_cache(maxsize=256)
@@ -79,21 +90,6 @@ def _element_bytes(array: NDArray[Any]) -> Buffer:
     if array.nbytes <= _SMALL_BYTES:
         return array.tobytes()
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def _string_bytes(array: NDArray[Any]) -> bytes:
-    items = [item.encode() if isinstance(item, str) else bytes(item) for item in array.flat]
-    return np.array([len(item) for item in items], np.int64).tobytes() + b"".join(items)
-
-
-def _strings(data: memoryview, shape: Sequence[int]) -> NDArray[Any]:
-    count = int(np.prod(shape, dtype=np.int64))
-    lengths = np.frombuffer(data[: count * 8], np.int64).tolist()
-    array, position = np.empty(count, object), count * 8
-    for place, length in enumerate(lengths):
-        array[place] = bytes(data[position : position + length])
-        position += length
-    return array.reshape(shape)
 
 
 class Splitter:

@@ -1,8 +1,9 @@
-"""Reads and writes large JSON bodies in a process of its own, so that nobody waits for them but their sender.
+"""Reads and writes large bodies and messages in a process of its own, so that nobody waits for them but their sender.
 
 It is a worker like those with models: the same socket, the same queue in front of it, replaced when it dies. Its
-signatures are `predict` and `examples`, which read a body, and `answer`, which writes one. What varies from call to
-call travels inside: a JSON head, and packets with arrays.
+signatures are `predict`, `examples`, `infer`, and those with `message` in their names, which read a body, and
+those with `answer`, which write one. What varies from call to call travels inside: a JSON head, and packets with
+arrays.
 """
 
 from __future__ import annotations
@@ -10,18 +11,26 @@ from __future__ import annotations
 import ctypes
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import orjson
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Port, Signature, TensorSpec
+from glowplug.serve.wire import predict_message
 from glowplug.serve.wire.calls import find_signature
-from glowplug.serve.wire.examples import read_json
+from glowplug.serve.wire.examples import read_json, serialized
 from glowplug.serve.wire.json_predict import read_body, read_inputs, write_answer
 from glowplug.serve.wire.limits import Limits
+from glowplug.serve.wire.messages import message, serving
+from glowplug.serve.wire.v2_json import read_arrays, read_document
+from glowplug.serve.wire.v2_json import write_answer as write_infer_answer
+from glowplug.serve.wire.v2_message import fill_outputs
+from glowplug.serve.wire.v2_message import read_inputs as read_message_inputs
 
 from . import packets
 from .spec import signatures_from_json
@@ -40,7 +49,14 @@ class Parser:
         self._operations: dict[str, Callable[[Any, memoryview], tuple[Any, bytes]]] = {
             "predict": _predict,
             "examples": _examples,
+            "examples_message": _examples_message,
             "answer": _answer,
+            "infer": _infer,
+            "infer_message": _infer_message,
+            "infer_answer": _infer_answer,
+            "infer_message_answer": _infer_message_answer,
+            "predict_message": _predict_message,
+            "predict_message_answer": _predict_message_answer,
         }
         self.signatures: Mapping[str, Signature] = dict.fromkeys(self._operations, _SIGNATURE)
         self.notes: list[str] = []
@@ -93,9 +109,70 @@ def _predict(head: Any, body: memoryview) -> tuple[Any, bytes]:
 
 def _examples(head: Any, body: memoryview) -> tuple[Any, bytes]:
     name, made = read_json(_text(head, body))
-    return {"signature": name}, made.SerializeToString()
+    return {"signature": name}, _packed_examples(made)
+
+
+def _packed_examples(made: Any) -> bytes:
+    return b"".join(packets.pack(packets.ANSWER, 0, None, {"inputs": serialized(made)}))
+
+
+def _examples_message(head: Any, body: memoryview) -> tuple[Any, bytes]:
+    """The request comes back without its examples, in the head."""
+    request = _parsed(serving(head["kind"]), body)
+    data = _packed_examples(request.input)
+    request.ClearField("input")
+    return {"request": request.SerializeToString().hex()}, data
 
 
 def _answer(head: Any, body: memoryview) -> tuple[Any, bytes]:
     outputs = packets.read(body)
     return {}, write_answer(head["form"], outputs)
+
+
+def _infer(head: Any, body: memoryview) -> tuple[Any, bytes]:
+    text, limits = _text(head, body), Limits(*head["limits"])
+    size = len(text) if head["json_bytes"] is None else head["json_bytes"]
+    parsed = read_document(text[:size], limits)
+    inputs = read_arrays(parsed, memoryview(text)[size:], limits)
+    return asdict(parsed.head), b"".join(packets.pack(packets.ANSWER, 0, None, inputs))
+
+
+def _infer_message(head: Any, body: memoryview) -> tuple[Any, bytes]:
+    """The request comes back without its tensors, in the head."""
+    request = _parsed(message("inference.ModelInferRequest"), body)
+    inputs, raw = read_message_inputs(request, Limits(*head["limits"])), bool(request.raw_input_contents)
+    request.ClearField("inputs")
+    request.ClearField("raw_input_contents")
+    data = b"".join(packets.pack(packets.ANSWER, 0, None, inputs))
+    return {"request": request.SerializeToString().hex(), "raw": raw}, data
+
+
+def _parsed(kind: Any, body: memoryview) -> Any:
+    try:
+        return kind.FromString(bytes(body))
+    except DecodeError:
+        raise RequestError("Error deserializing request", seen=f"{len(body)} bytes") from None
+
+
+def _infer_answer(head: Any, body: memoryview) -> tuple[Any, bytes]:
+    size, pieces = write_infer_answer(head["model"], head["version"], head["id"], packets.read(body), head["binary"])
+    return {"json_bytes": size}, b"".join(pieces)
+
+
+def _infer_message_answer(head: Any, body: memoryview) -> tuple[Any, bytes]:
+    response = message("inference.ModelInferResponse")()
+    fill_outputs(response, packets.read(body), raw=head["raw"])
+    return {}, response.SerializeToString()
+
+
+def _predict_message(head: Any, body: memoryview) -> tuple[Any, bytes]:
+    """The request comes back without its tensors, in the head."""
+    request = _parsed(serving("PredictRequest"), body)
+    found = predict_message.read(request, Limits(*head["limits"]))
+    request.ClearField("inputs")
+    data = b"".join(packets.pack(packets.ANSWER, 0, None, found.inputs))
+    return {"request": request.SerializeToString().hex()}, data
+
+
+def _predict_message_answer(head: Any, body: memoryview) -> tuple[Any, bytes]:
+    return {}, predict_message.write(packets.read(body)).SerializeToString()

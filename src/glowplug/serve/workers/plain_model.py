@@ -5,14 +5,14 @@ The operator named the path, so it is trusted as a program is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from glowplug.core.dtypes import BY_CODE
 from glowplug.core.errors import NotAModelError, TensorFlowError, UnsupportedModelError
 from glowplug.core.manifest import Port, Signature, TensorSpec
-from glowplug.loader.savedmodel import SavedModelCalls, open_saved_model
+from glowplug.loader.engines.savedmodel import SERVE, SavedModelCalls, open_saved_model
 from glowplug.runtime.config import SessionConfig
 from glowplug.serve.wire.messages import message
 
@@ -23,9 +23,9 @@ _FIRST_REF_TYPE = 100  # DT_FLOAT_REF and the like are the plain type plus 100
 class PlainModel(SavedModelCalls):
     """A loaded SavedModel. Run it like any engine of the loader."""
 
-    def __init__(self, directory: Path, config: SessionConfig) -> None:
+    def __init__(self, directory: Path, config: SessionConfig, tags: Sequence[str] = SERVE) -> None:
         try:
-            session, serialized = open_saved_model(directory, config)
+            session, serialized = open_saved_model(directory, config, tags)
         except TensorFlowError as error:
             raise NotAModelError(
                 "TensorFlow cannot load this SavedModel",

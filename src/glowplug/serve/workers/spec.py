@@ -14,12 +14,13 @@ class WorkerSpec:
     """Which model to load and how. `background` means that others are being served meanwhile."""
 
     path: str
-    kind: str  # "bundle", "saved_model", or "parser", which has no path
+    kind: str  # "bundle", "saved_model", "tflite", or "parser", which has no path
     background: bool = False
     trust: bool = False
     intra_op_threads: int = 0
     inter_op_threads: int = 0
     op_libraries: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ("serve",)  # which graph of a SavedModel
     largest_batch: int = 0
     recorded: str = ""
     synthesize: bool = True
@@ -31,7 +32,8 @@ class WorkerSpec:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> WorkerSpec:
         """Return what `to_json` wrote."""
-        return cls(**{**document, "op_libraries": tuple(document["op_libraries"])})
+        lists = {name: tuple(document[name]) for name in ("op_libraries", "tags")}
+        return cls(**{**document, **lists})
 
 
 @dataclass(frozen=True, slots=True)

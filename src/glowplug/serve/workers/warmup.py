@@ -20,7 +20,7 @@ from glowplug.core.clock import now_ns
 from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.errors import GlowplugError, RequestError
 from glowplug.core.manifest import Signature
-from glowplug.loader.engine import Engine
+from glowplug.loader.engines.engine import Engine
 from glowplug.serve.wire import tensor_proto
 from glowplug.serve.wire.calls import DEFAULT_SIGNATURE, check_inputs
 from glowplug.serve.wire.examples import serialized

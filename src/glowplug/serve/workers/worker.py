@@ -10,27 +10,34 @@ import os
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from glowplug.core.clock import now_ns
 from glowplug.core.errors import GlowplugError, ModelError, RequestError, TensorFlowError
 from glowplug.core.manifest import Signature
-from glowplug.loader.engine import Engine, Options
+from glowplug.loader.engines.engine import Engine, Options
 from glowplug.serve.processes import priority
 from glowplug.serve.wire.limits import Limits
 
 from . import packets, warmup
+from .heap import Heap
+from .op_packages import BUILT_IN, OPERATIONS_OF, could_help, installed
 from .spec import WorkerSpec, signatures_to_json
 
 _CALLERS_FAULT = ("INVALID_ARGUMENT", "OUT_OF_RANGE", "FAILED_PRECONDITION", "UNIMPLEMENTED", "NOT_FOUND")
 _RECEIVE_BYTES = 1 << 16  # for larger buffers, malloc asks the kernel for pages at every call
 LOAD_FAILED = 3
+
+Call = tuple[str, list[str]]  # the signature's name, and the outputs that are wanted
+Inputs = Mapping[str, NDArray[Any]]
 
 
 def main(channel: socket.socket, spec: WorkerSpec) -> int:
@@ -82,23 +89,46 @@ def _open(spec: WorkerSpec) -> tuple[Engine, list[warmup.Planned]]:
         from .parser import Parser
 
         return Parser(), []
+    if spec.kind == "tflite":
+        from glowplug.bundle import layout
+        from glowplug.loader.engines.tflite_file import TfliteFile
+
+        return TfliteFile(path / layout.TFLITE, spec.intra_op_threads), []
     if spec.kind == "saved_model":
-        from glowplug.runtime.config import SessionConfig
-        from glowplug.runtime.oplibrary import load_op_library
-
-        from .plain_model import PlainModel
-
-        for name in spec.op_libraries:
-            load_op_library(name)
-        return PlainModel(path, SessionConfig(spec.intra_op_threads, spec.inter_op_threads, optimize=True)), []
+        return _open_plain(path, spec), []
     from glowplug.bundle.reader import open_bundle
     from glowplug.bundle.warmup import read_requests
     from glowplug.loader.open import open_engine
 
     bundle = open_bundle(path)
-    options = Options(spec.trust, spec.op_libraries, spec.intra_op_threads, spec.inter_op_threads)
+    built_in = installed([name for name in bundle.manifest.op_libraries if name in BUILT_IN])
+    libraries = tuple(dict.fromkeys((*spec.op_libraries, *built_in)))
+    options = Options(spec.trust, libraries, spec.intra_op_threads, spec.inter_op_threads)
     engine = open_engine(bundle, options)
     return engine, [warmup.Planned(one.signature, "packed", one.inputs) for one in read_requests(bundle)]
+
+
+def _open_plain(path: Path, spec: WorkerSpec) -> Engine:
+    """Open a SavedModel; where it lacks an operation, with the packages that TensorFlow Serving has built in."""
+    from glowplug.runtime.config import SessionConfig
+    from glowplug.runtime.oplibrary import load_op_library
+
+    from .plain_model import PlainModel
+
+    config = SessionConfig(spec.intra_op_threads, spec.inter_op_threads, optimize=True)
+    for name in spec.op_libraries:
+        load_op_library(name)
+    try:
+        return PlainModel(path, config, spec.tags)
+    except ModelError as error:
+        packages = could_help(error, spec.op_libraries)
+        if not packages:
+            raise
+    for name in packages:
+        load_op_library(name)
+    engine = PlainModel(path, config, spec.tags)
+    engine.notes.append(f"{OPERATIONS_OF}{','.join(packages)}")
+    return engine
 
 
 def _planned(engine: Engine, spec: WorkerSpec, packed: list[warmup.Planned]) -> Iterator[warmup.Planned]:
@@ -123,34 +153,58 @@ def _from_file(path: Path, source: str, notes: list[str]) -> Iterator[warmup.Pla
 
 
 def _serve(channel: socket.socket, engine: Engine) -> None:
+    heap = Heap()
+
     def receive(kind: int, number: int, head: bytes, payload: memoryview) -> None:
-        _send(channel, _answer(engine, number, head, payload))
+        pieces = _answer(engine, number, head, payload)
+        heap.used(len(payload) + sum(map(len, pieces)))
+        _send(channel, pieces)
 
     splitter = packets.Splitter(receive)
     while data := channel.recv(_RECEIVE_BYTES):
         splitter.feed(data)
+        heap.wait(channel)
 
 
 def _answer(engine: Engine, number: int, head: bytes, payload: memoryview) -> list[packets.Buffer]:
     (name, outputs), inputs = packets.unpack(head, payload)
+    if outputs[-1:] == [packets.TIMES]:
+        return _timed_answer(engine, number, (name, outputs[:-1]), inputs)
+    return packets.pack(*_run(engine, number, (name, outputs), inputs))
+
+
+def _timed_answer(engine: Engine, number: int, call: Call, inputs: Inputs) -> list[packets.Buffer]:
+    """Answer a call of which somebody wants to know when it was run, and by whom.
+
+    Times are no part of the head of the answer, which others keep as long as it repeats itself.
+    """
+    began = time.time_ns()
+    kind, number, document, tensors = _run(engine, number, call, inputs)
+    times = np.array([began, time.time_ns(), os.getpid()], np.int64)
+    return packets.pack(kind, number, document, {**tensors, packets.TIMES: times})
+
+
+def _run(engine: Engine, number: int, call: Call, inputs: Inputs) -> tuple[int, int, Any, Inputs]:
+    """Run a call; return the packet to answer it with."""
+    name, outputs = call
     signature = engine.signatures[name]
     try:
         results = engine.run(name, [inputs[key] for key in signature.inputs])
     except TensorFlowError as error:
         code = error.code if error.code in _CALLERS_FAULT else "INTERNAL"
         text = _public(error) + _misfits(signature, inputs) if code != "INTERNAL" else _public(error)
-        return packets.pack(packets.FAILURE, number, {"error": text, "code": code})
+        return packets.FAILURE, number, {"error": text, "code": code}, {}
     except GlowplugError as error:
         code = error.code if isinstance(error, RequestError) else "INVALID_ARGUMENT"
-        return packets.pack(packets.FAILURE, number, {"error": str(error), "code": code})
+        return packets.FAILURE, number, {"error": str(error), "code": code}, {}
     except MemoryError:
-        return packets.pack(packets.FAILURE, number, {"error": "out of memory", "code": "RESOURCE_EXHAUSTED"})
+        return packets.FAILURE, number, {"error": "out of memory", "code": "RESOURCE_EXHAUSTED"}, {}
     except Exception as error:  # the process boundary: the model stays up, the caller learns that it was our fault
         traceback.print_exc()
         problem = f"unexpected {type(error).__name__}"
-        return packets.pack(packets.FAILURE, number, {"error": problem, "code": "INTERNAL"})
+        return packets.FAILURE, number, {"error": problem, "code": "INTERNAL"}, {}
     every = dict(zip(signature.outputs, results, strict=True))
-    return packets.pack(packets.ANSWER, number, None, {key: every[key] for key in outputs})
+    return packets.ANSWER, number, None, {key: every[key] for key in outputs}
 
 
 def _misfits(signature: Signature, inputs: Mapping[str, NDArray[Any]]) -> str:

@@ -76,6 +76,18 @@ class WithheldModules:
         file = getattr(self._modules.get(package), "__file__", None)
         return os.path.dirname(file) if file else None
 
+    @property
+    def roots(self) -> frozenset[str]:
+        """The preload list."""
+        return frozenset(self._roots)
+
+    def forget(self, package: str) -> None:
+        """Give a package up, with what was to happen once it is back: it will be imported from its files."""
+        for name in [name for name in self._modules if name.partition(".")[0] == package]:
+            del self._modules[name]
+        self._before.pop(package, None)
+        self._after.pop(package, None)
+
     def peek(self, name: str) -> ModuleType | None:
         """Return a withheld module without handing it out."""
         return self._modules.get(name)
@@ -110,7 +122,7 @@ class WithheldModules:
         packages = {package, *(name for name in found if "." not in name)}
         for hook in [hook for one in packages for hook in self._before.get(one, ())]:
             hook()
-        for name in found:
+        for name in [name for name in found if name in self._modules]:  # a hook may have given some up
             self._released[name] = self._modules.pop(name)
             if name != asked:  # were it there already, importlib would take its old spec and execute it again
                 sys.modules[name] = self._released[name]

@@ -66,9 +66,10 @@ def freeze() -> None:
 
 def _warm(kind: str) -> None:
     if kind == "native":
-        from glowplug.runtime.library import open_library
+        from glowplug.runtime.library import is_installed, open_library
 
-        open_library()
+        if is_installed() or "ai_edge_litert" not in sys.modules:  # without both, this says what is missing
+            open_library()
     if kind == "native" or "tensorflow" in sys.modules:
         from .warming import warm
 

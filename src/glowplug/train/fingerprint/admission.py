@@ -13,61 +13,67 @@ import builtins
 from functools import lru_cache
 from typing import Any
 
+# Modules of the standard library whose functions are functions of their arguments.
+STANDARD = frozenset(
+    [
+        "__future__",
+        "abc",
+        "ast",
+        "array",
+        "base64",
+        "binascii",
+        "bisect",
+        "builtins",
+        "cmath",
+        "collections",
+        "colorsys",
+        "contextlib",
+        "copy",
+        "dataclasses",
+        "decimal",
+        "enum",
+        "fractions",
+        "functools",
+        "hashlib",
+        "heapq",
+        "itertools",
+        "json",
+        "keyword",
+        "math",
+        "numbers",
+        "operator",
+        "pprint",
+        "re",
+        "reprlib",
+        "statistics",
+        "string",
+        "struct",
+        "textwrap",
+        "types",
+        "typing",
+        "unicodedata",
+        "_abc",
+        "_collections_abc",
+        "_weakrefset",
+        "opcode",
+        "sre_compile",
+        "sre_parse",
+    ]
+)
+
+_TELLING = ("debug", "info", "warning", "warn", "error", "critical", "exception", "fatal", "log")
+
 # The longest prefix that fits decides; what no prefix fits is not admitted.
 _ALLOWED: dict[str, bool] = {
-    # The standard library: functions of their arguments.
-    **dict.fromkeys(
-        [
-            "__future__",
-            "abc",
-            "ast",
-            "array",
-            "base64",
-            "binascii",
-            "bisect",
-            "builtins",
-            "cmath",
-            "collections",
-            "colorsys",
-            "contextlib",
-            "copy",
-            "dataclasses",
-            "decimal",
-            "enum",
-            "fractions",
-            "functools",
-            "hashlib",
-            "heapq",
-            "itertools",
-            "json",
-            "keyword",
-            "logging",
-            "math",
-            "numbers",
-            "operator",
-            "pprint",
-            "re",
-            "reprlib",
-            "statistics",
-            "string",
-            "struct",
-            "textwrap",
-            "types",
-            "typing",
-            "typing_extensions",
-            "unicodedata",
-            "warnings",
-            "zlib",
-            "ml_dtypes",
-            "_abc",
-            "_collections_abc",
-            "_weakrefset",
-            "opcode",
-            "sre_compile",
-            "sre_parse",
-        ],
-        True,
-    ),
+    **dict.fromkeys(STANDARD, True),
+    **dict.fromkeys(["typing_extensions", "ml_dtypes"], True),
+    "typing.get_type_hints": False,  # annotations are in no key
+    # What only tells: nothing that is computed depends on it.
+    **{f"logging.{name}": True for name in _TELLING},
+    **{f"logging.Logger.{name}": True for name in _TELLING},
+    **{f"absl.logging.{name}": True for name in _TELLING},
+    **{f"tensorflow.python.platform.tf_logging.{name}": True for name in _TELLING},
+    "warnings.warn": True,
     **dict.fromkeys(
         [
             "inspect.ismethod",
@@ -81,8 +87,6 @@ _ALLOWED: dict[str, bool] = {
         ],
         True,
     ),
-    "logging.handlers": False,
-    "logging.config": False,
     "numpy": True,
     **dict.fromkeys(
         [
@@ -177,7 +181,6 @@ _ALLOWED: dict[str, bool] = {
             "types",
             "util",
             "feature_column",
-            "keras",
         ]
     },
     **{
@@ -205,18 +208,12 @@ _ALLOWED: dict[str, bool] = {
             "util.tf_inspect",
             "util.tf_stack",
             "training.training_util",
-            "keras.saving",
-            "keras.callbacks",
-            "keras.engine",
-            "keras.backend",
         ]
     },
     "tensorflow.python.lib.core": True,
-    "tensorflow.python.platform.tf_logging": True,
     "tensorflow.python.trackable.autotrackable": True,
     "optree": True,
     "wrapt": True,
-    "absl.logging": True,
     "glowplug.train": True,
 }
 

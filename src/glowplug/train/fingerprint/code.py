@@ -17,10 +17,12 @@ import sys
 import types
 import weakref
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from .abstract import registered_subclasses
 from .admission import admits
 from .attributes import PRIVATE
+from .bytecode import code_digest
 from .errors import NoKeyError
 from .trusted import is_stock_function, is_stock_module
 from .uses import CONSTRUCTION, IMPORTED, Uses, nested, uses_of
@@ -59,9 +61,12 @@ _NO_VALUE = object()
 class CodeReader:
     """The part of a walk that deals with code.
 
+    `watched` are traces of nested functions that were made inside a trace of a step.
     `custom` turns true once anything that is not stock was reached. `hashed` is all custom code that is in the key,
     each with what it reads; `objections` say why some of it must not run in a trace.
     """
+
+    watched: ClassVar[weakref.WeakSet[Any]] = weakref.WeakSet()
 
     def __init__(self, walker: Walker) -> None:
         self._walker = walker
@@ -70,7 +75,13 @@ class CodeReader:
         self.reads_initializers = False
         self.hashed: dict[types.CodeType, Uses] = {}
         self.objections: dict[types.CodeType, str] = {}
+        self._functions: list[tuple[Any, list[Any]]] = []  # of TensorFlow's, with the traces that they had
         self._members: set[int] = set()  # functions of the class whose members are being hashed, by id
+
+    def remember_traces(self) -> None:
+        """The functions that this walk has met were traced inside a trace of the step: what they read is in its key."""
+        for function, earlier in self._functions:
+            self.watched.update(trace for trace in traces_of(function) if trace not in earlier)
 
     def visit(self, value: Any, path: str) -> bool:
         """Hash `value` if it is code of any kind, and say whether it was."""
@@ -117,7 +128,7 @@ class CodeReader:
             self._visit_closure(function, path)
 
     def _visit_custom_function(self, function: types.FunctionType, path: str) -> None:
-        self._emit("function", function.__qualname__)
+        self._emit("function", f"{function.__qualname__} {function.__name__}")
         digest = self._hash_code(function.__code__)
         self._walker.stream.leaf(path, "code", digest)
         uses = uses_of(function.__code__)
@@ -133,8 +144,10 @@ class CodeReader:
         if not (function.__name__ in CONSTRUCTION and id(function) in self._members):
             self.reads_names = self.reads_names or uses.reads_names
             self.reads_initializers = self.reads_initializers or uses.reads_initializers
-        if uses.reads_order_of_sets:
-            self._emit("order of sets", str(hash("glowplug")))
+        if uses.makes_sets:
+            self._object(
+                function, f"{path} makes a set, whose order follows from hashes that are others in every process"
+            )
         if getattr(function, "__builtins__", None) is not vars(builtins):
             self._object(function, f"{path} has builtins of its own")
         for chain in uses.chains:
@@ -142,6 +155,12 @@ class CodeReader:
                 self._visit_chain(function, chain, path)
             except NoKeyError as error:
                 self._object(function, error.reason)
+
+    def object_to(self, value: Any, reason: str) -> None:
+        """Remember why no code of a function or class must run in a trace."""
+        members = type.__getattribute__(value, "__dict__").values() if issubclass(type(value), type) else [value]
+        for function in filter(None, map(_underlying, members)):
+            self._object(function, reason)
 
     def _object(self, function: types.FunctionType, reason: str) -> None:
         """Remember why this code must not run in a trace."""
@@ -247,7 +266,7 @@ class CodeReader:
             self._walker.stream.enter(previous)
 
     def _visit_custom_class(self, kind: type[Any]) -> None:
-        self._emit("custom class", kind.__qualname__)
+        self._emit("custom class", f"{kind.__qualname__} {kind.__name__}")
         outer = self._members
         space = type.__getattribute__(kind, "__dict__")
         self._members = {id(_underlying(member)) for member in space.values()}
@@ -258,6 +277,9 @@ class CodeReader:
                     self._walker.visit(space[name], f"{kind.__qualname__}.{name}")
         finally:
             self._members = outer
+        for each in registered_subclasses(kind):
+            self._emit("registered subclass")
+            self._walker.visit(each, f"{kind.__qualname__} registered subclass")
 
     def _visit_builtin(self, value: Any, path: str) -> None:
         owner = getattr(value, "__self__", None)
@@ -311,10 +333,25 @@ class CodeReader:
                 repr(value.input_signature),
             )
             visit(list(options), f"{path} options")
+            earlier = [trace for trace in traces_of(value) if trace not in self.watched]
+            for trace in earlier:
+                self._visit_trace(trace, path)
+            self._functions.append((value, earlier))
             visit(value.python_function, path)
         else:
             return False
         return True
+
+    def _visit_trace(self, trace: Any, path: str) -> None:
+        """Hash a trace that a function has already: TensorFlow goes on with it, whatever its code would read now."""
+        from glowplug.train.trace.same import function_digest
+
+        from .variables import resource_of
+
+        self._emit("trace", f"{trace.function_type} {function_digest(trace)}")
+        variables = {id(resource_of(variable).handle): variable for variable in trace.variables}
+        for external, _ in trace.graph.captures:
+            self._walker.visit(variables.get(id(external), external), f"{path} capture")
 
     def _visit_numpy_function(self, value: Any, path: str) -> None:
         """One that numpy has under this name; `numpy.frompyfunc` hides a function of the user's."""
@@ -334,38 +371,6 @@ class CodeReader:
 
     def _emit(self, tag: str, text: str = "") -> None:
         self._walker.stream.emit(tag, text.encode("utf-8", "surrogatepass"))
-
-
-@functools.lru_cache(maxsize=16384)
-def code_digest(code: types.CodeType) -> str:
-    """Return a digest of a code object that ignores where it stands."""
-    import hashlib
-
-    parts: list[str] = [
-        code.co_code.hex(),
-        repr(code.co_names),
-        repr(code.co_varnames),
-        repr(code.co_freevars),
-        repr(code.co_cellvars),
-        repr((code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)),
-        getattr(code, "co_exceptiontable", b"").hex(),
-    ]
-    for constant in code.co_consts:
-        text = code_digest(constant) if isinstance(constant, types.CodeType) else _constant_text(constant)
-        parts.append(f"{type(constant).__name__} {text}")
-    digest = hashlib.sha256()
-    for part in parts:
-        payload = part.encode("utf-8", "surrogatepass")
-        digest.update(b"%d\0%s" % (len(payload), payload))
-    return digest.hexdigest()
-
-
-def _constant_text(constant: object) -> str:
-    if isinstance(constant, frozenset):
-        return repr(sorted(map(repr, constant)))
-    if isinstance(constant, tuple):
-        return repr([_constant_text(item) for item in constant])
-    return repr(constant)
 
 
 def _closure_of(function: types.FunctionType) -> dict[str, Any]:
@@ -398,3 +403,9 @@ def _underlying(member: object) -> types.FunctionType | None:
 def _is_tf_function(value: object) -> bool:
     module = sys.modules.get("tensorflow.python.eager.polymorphic_function.polymorphic_function")
     return module is not None and type(value) is module.Function
+
+
+def traces_of(function: Any) -> list[Any]:
+    """Return the traces that a `tf.function` has, those of the instances included whose method it is."""
+    each_instance = [each for each in list(function._descriptor_cache.values()) if _is_tf_function(each)]
+    return [trace for each in (function, *each_instance) for trace in each._list_all_concrete_functions()]

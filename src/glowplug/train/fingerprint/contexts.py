@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import locale
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,9 @@ def _settings_of_libraries() -> Iterator[tuple[str, object]]:
     yield "decimal context", [getattr(arithmetic, field) for field in fields]
     yield "decimal traps", sorted(signal.__name__ for signal, on in arithmetic.traps.items() if on)
     yield "numpy errors", np.geterr()
+    yield "what numpy calls on errors", np.geterrcall()
+    yield "size of numpy's buffers", np.getbufsize()
     yield "numpy print options", np.get_printoptions()
     yield "locale of numbers", locale.setlocale(locale.LC_NUMERIC)
+    yield "warnings that are errors", [str(each) for each in warnings.filters if each[0] == "error"]
     yield "longest integer in a text", sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else 0

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from .errors import NoKeyError
 from .trusted import is_stock_module
 
 _PLAIN = frozenset(
@@ -45,7 +46,7 @@ _PLAIN = frozenset(
         pathlib.PosixPath,
     }
 )
-_WITHOUT_STATE = frozenset({type(threading.Lock()), type(threading.RLock()), logging.Logger, logging.RootLogger})
+_WITHOUT_STATE = frozenset({type(threading.Lock()), type(threading.RLock())})
 _CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
 
 
@@ -66,6 +67,8 @@ def leaf_text(value: Any) -> str | None:
         return f"{value.flags} {value.pattern!r}"  # its own text is cut at 200 characters
     if kind in _WITHOUT_STATE:
         return kind.__name__
+    if kind in (logging.Logger, logging.RootLogger):
+        return _logger_text(value)
     if issubclass(kind, np.ndarray):
         return _array_text(value)
     if issubclass(kind, np.generic):
@@ -79,8 +82,20 @@ def leaf_text(value: Any) -> str | None:
     if issubclass(kind, eager):
         return _tensor_text(value)
     if issubclass(kind, described) and is_stock_module(kind.__module__):
+        added = getattr(value, "__dict__", {}).keys() - {"__doc__"}
+        if added:
+            raise NoKeyError(f"a {kind.__name__} has an attribute {min(added)} that is not TensorFlow's")
         return f"{kind.__name__} {value!r}"
     return None
+
+
+def _logger_text(value: logging.Logger | None) -> str:
+    """What can be read of a logger: numbers of handlers and filters, and all that is plain, up to the root."""
+    if value is None:
+        return ""
+    state = {name: len(each) if type(each) is list else each for name, each in vars(value).items()}
+    plain = sorted(f"{name}={each!r}" for name, each in state.items() if type(each) in _PLAIN)
+    return f"logger {' '.join(plain)} in {_logger_text(value.parent)}"
 
 
 def _array_text(value: np.ndarray[Any, Any]) -> str | None:
@@ -102,6 +117,8 @@ def _array_text(value: np.ndarray[Any, Any]) -> str | None:
 def _tensor_text(value: Any) -> str | None:
     if value.dtype.name in ("resource", "variant"):
         return None
+    if vars(value):  # TensorFlow keeps nothing there
+        raise NoKeyError(f"a tensor has an attribute {min(vars(value))} that is not TensorFlow's")
     numbers = value.numpy()
     text = _array_text(numbers) if isinstance(numbers, np.ndarray) else leaf_text(numbers)
     return None if text is None else f"tensor {text}"

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 PACKAGES = frozenset(
     {
@@ -88,32 +89,48 @@ def is_stock_function(function: types.FunctionType) -> bool:
     return is_stock_module(function.__module__) and is_stock_file(function.__code__.co_filename)
 
 
-def registered_functions() -> Iterator[tuple[str, types.FunctionType | str]]:
-    """Yield `(place, function)` for what was registered with TensorFlow: gradients and conversions.
+def registered_functions() -> Iterator[tuple[str, Any]]:
+    """Yield `(place, function)` for what was registered with TensorFlow (gradients, conversions) and with `optree`.
 
-    Libraries register theirs when they are imported, whether a step uses them or not. What lies among the installed
-    packages is therefore a text, its file and the file's age, instead of a function that would have to be hashed.
+    Libraries register theirs when they are imported, whether a step uses them or not: see `as_installed`.
     """
     from tensorflow.python.framework import ops, tensor_conversion_registry
 
     for name, entry in list(ops.gradient_registry._registry.items()):
         if type(entry["type"]) is types.FunctionType and not is_stock_function(entry["type"]):
-            yield f"gradient of {name}", _as_installed(entry["type"])
+            yield f"gradient of {name}", entry["type"]
     for entries in list(tensor_conversion_registry._tensor_conversion_func_registry.values()):
         for kind, function in entries:
             if type(function) is types.FunctionType and not is_stock_function(function):
-                yield f"conversion of {kind}", _as_installed(function)
+                yield f"conversion of {kind}", function
+    yield from _registered_with_trees()
 
 
-def _as_installed(function: types.FunctionType) -> types.FunctionType | str:
-    filename = function.__code__.co_filename
-    if "-packages/" not in filename or function.__closure__:
-        return function
+def _registered_with_trees() -> Iterator[tuple[str, Any]]:
+    """Keras takes structures apart with `optree`, which calls what it has for a class from compiled code."""
+    registry = sys.modules.get("optree.registry")
+    for entry in list(getattr(registry, "_NODETYPE_REGISTRY", {}).values()):
+        kind = entry.type
+        if not is_stock_module(kind.__module__):
+            for name in ("type", "flatten_func", "unflatten_func"):
+                yield f"{name} of {kind.__module__}.{kind.__qualname__} in {entry.namespace}", getattr(entry, name)
+
+
+def as_installed(value: Any) -> Any:
+    """Return a text for a function or class of an installed package, which is its file; anything else is itself."""
+    if type(value) is types.FunctionType:
+        filename = "" if value.__closure__ else value.__code__.co_filename
+    elif issubclass(type(value), type):
+        filename = str(getattr(sys.modules.get(value.__module__), "__file__", ""))
+    else:
+        filename = ""
+    if "-packages/" not in filename:
+        return value
     try:
         info = Path(filename).stat()
     except OSError:
-        return function
-    return f"{function.__module__}.{function.__qualname__} {info.st_size} {info.st_mtime_ns}"
+        return value
+    return f"{value.__module__}.{value.__qualname__} {info.st_size} {info.st_mtime_ns}"
 
 
 @lru_cache(maxsize=1)

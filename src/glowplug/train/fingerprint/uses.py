@@ -63,6 +63,11 @@ _NAME_READERS = frozenset(
         "attrgetter",
         "repr",
         "str",
+        "format",
+        "format_map",
+        "pformat",
+        "substitute",
+        "safe_substitute",
     }
 )
 _EVERY_ATTRIBUTE = frozenset({"getattr", "attrgetter", "__dict__", "__getattribute__"})
@@ -98,9 +103,13 @@ _NOT_IN_KEYS = frozenset(
         "__cached__",
         "__path__",
         "__bases__",
+        "annotation",
+        "return_annotation",
     ]
 )
 _HASH_ORDER = frozenset({"BUILD_SET", "SET_ADD", "SET_UPDATE"})
+_OF_SETS = frozenset({"set", "frozenset", "union", "intersection", "difference", "symmetric_difference"})
+_JOINS_VIEWS = frozenset({"&", "|", "^", "&=", "|=", "^="})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +124,13 @@ class Uses:
     imports: tuple[tuple[str, int], ...]
     names: frozenset[str]
     texts: frozenset[str]
-    makes_sets: bool
+    makes_sets: bool  # or goes through one: its order can be seen
+    writes_texts: bool  # of objects, which may show their names
 
     @property
     def reads_names(self) -> bool:
         """Whether automatic names may be seen."""
-        return bool(self.names & _NAME_READERS)
+        return self.writes_texts or bool(self.names & _NAME_READERS)
 
     @property
     def reads_initializers(self) -> bool:
@@ -128,14 +138,10 @@ class Uses:
         every = not self.names.isdisjoint(_EVERY_ATTRIBUTE)
         return every or any("initializer" in name for name in self.names | self.texts)
 
-    @property
-    def reads_order_of_sets(self) -> bool:
-        """Whether the order of a set may be seen, which follows from this process' seed for hashes."""
-        return self.makes_sets or any(chain[0] in ("set", "frozenset") for chain in self.chains)
-
     def hidden(self, private: frozenset[str]) -> str | None:
         """Return an attribute that is read and that no key holds."""
-        found = sorted((self.names & (_NOT_IN_KEYS | private)) | (self.texts & private))
+        texts = {text for text in self.texts if text in private or text.startswith("__")}
+        found = sorted((self.names | texts) & (_NOT_IN_KEYS | private))
         return found[0] if found else None
 
 
@@ -145,7 +151,14 @@ def uses_of(code: types.CodeType) -> Uses:
     scan = _Scan()
     for each in nested(code):
         scan.read(each)
-    return Uses(tuple(scan.chains), tuple(scan.imports), frozenset(scan.names), frozenset(scan.texts), scan.makes_sets)
+    return Uses(
+        tuple(scan.chains),
+        tuple(scan.imports),
+        frozenset(scan.names),
+        frozenset(scan.texts),
+        scan.makes_sets or not _OF_SETS.isdisjoint(scan.names),
+        scan.writes_texts,
+    )
 
 
 def nested(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -163,6 +176,7 @@ class _Scan:
         self.names: set[str] = set()
         self.texts: set[str] = set()
         self.makes_sets = False
+        self.writes_texts = False
         self._imported: dict[str, tuple[str, ...]] = {}  # what local variables hold, as a chain
 
     def read(self, code: types.CodeType) -> None:
@@ -170,15 +184,14 @@ class _Scan:
         self.texts.update(text for text in code.co_consts if isinstance(text, str))
         self._find_imports(code)
         self._find_chains(code)
+        self._find_sets_and_texts(code)
 
     def _find_imports(self, code: types.CodeType) -> None:
         constants: list[object] = [None]
         chain: tuple[str, ...] = ()
         for instruction in dis.get_instructions(code):
             name = instruction.opname
-            if name in _HASH_ORDER:
-                self.makes_sets = True
-            elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
+            if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
                 constants.append(instruction.argval)
             elif name == "IMPORT_NAME":
                 level = next((c for c in constants[-2:] if isinstance(c, int)), 0)
@@ -191,6 +204,20 @@ class _Scan:
             elif name in ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL") and chain:
                 self._imported.setdefault(instruction.argval, chain)
                 chain = chain[:1]
+
+    def _find_sets_and_texts(self, code: types.CodeType) -> None:
+        views = not {"keys", "items"}.isdisjoint(code.co_names)
+        constant_set = False
+        for instruction in dis.get_instructions(code):
+            name = instruction.opname
+            if constant_set and name != "CONTAINS_OP":
+                self.makes_sets = True  # it is gone through: only whether something is in it depends on no order
+            constant_set = name == "LOAD_CONST" and isinstance(instruction.argval, frozenset)
+            operation = instruction.argrepr if name == "BINARY_OP" else ""
+            if name in _HASH_ORDER or (views and operation in _JOINS_VIEWS):
+                self.makes_sets = True
+            elif name.startswith("FORMAT_") or operation in ("%", "%="):
+                self.writes_texts = True
 
     def _find_chains(self, code: types.CodeType) -> None:
         chain: tuple[str, ...] = ()

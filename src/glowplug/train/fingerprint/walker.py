@@ -25,7 +25,7 @@ from .leaves import leaf_text
 from .survey import Survey, survey
 from .tables import is_table, table_spec
 from .tokens import TokenStream
-from .trusted import is_stock_module, registered_functions
+from .trusted import as_installed, is_stock_module, registered_functions
 from .variables import is_variable, variable_attributes, variable_spec
 
 _LIMIT = 2_000_000  # objects; a walk this long has left the model
@@ -75,9 +75,11 @@ class Walker:
         have read.
         """
         self.survey = survey()
-        for place, value in [*self.survey.replaced, *registered_functions()]:
+        for place, value in self.survey.replaced:
             self.stream.emit("replaced", place.encode())
             self.visit(value, place)
+        for place, value in (*self.survey.registered, *registered_functions()):
+            self._visit_registered(place, value)
         visit_contexts(self)
         if self.code.custom and self._root is not None:
             root, names = self._root
@@ -93,6 +95,18 @@ class Walker:
             self.stream.enter("code")
             for initializer, path in self._initializers:
                 self._visit_attributes(initializer, path)
+
+    def _visit_registered(self, place: str, value: object) -> None:
+        """Add what stock code may look up by a name or a type. Code that cannot be hashed may be there, but not run.
+        Nobody could see the state of an object being used.
+        """
+        self.stream.emit("registered", place.encode("utf-8", "surrogatepass"))
+        try:
+            self.visit(as_installed(value), place)
+        except NoKeyError as error:
+            if not issubclass(type(value), (type, types.FunctionType)):
+                raise
+            self.code.object_to(value, error.reason)
 
     def _met(self, value: object) -> bool:
         number = self._numbers.get(id(value))

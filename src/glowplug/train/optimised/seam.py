@@ -14,9 +14,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from glowplug.train.fingerprint.trusted import is_stock_file
-from glowplug.train.seam import source_digest
 from glowplug.train.trace import collect
 from glowplug.train.trace.cached import plain_eager
+from glowplug.train.trainer.seam import source_digest
 
 if TYPE_CHECKING:
     from glowplug.train.caching import Caching

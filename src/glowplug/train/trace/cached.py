@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from glowplug.train.fingerprint.collector import collector_paused
 from glowplug.train.fingerprint.errors import NoKeyError
-from glowplug.train.fingerprint.survey import survey
+from glowplug.train.fingerprint.survey import Survey
 from glowplug.train.fingerprint.walker import Walker
-from glowplug.train.learned_builds import build_ahead, builds_since, unbuilt_optimizers
+from glowplug.train.trainer.learned_builds import build_ahead, builds_since, unbuilt_optimizers
 from glowplug.train.verify.second_opinion import SecondOpinion
 from glowplug.train.verify.witness import Witness
 
@@ -51,6 +51,9 @@ class Subject(Protocol):
 
     def before_trace(self, arguments: Arguments) -> None:
         """A trace with the types of these arguments is about to be made."""
+
+    def traced(self, trace: Callable[[], Any]) -> Any:
+        """Make a trace by calling `trace`, in whatever surroundings it needs."""
 
     def is_served_otherwise(self, arguments: Arguments) -> bool:
         """Whether a part of it has a more general trace by now, which a new trace would use."""
@@ -204,8 +207,11 @@ class CachedFunction:
             try:
                 with _never_fatal("it cannot be kept"):
                     assert miss.walker is not None
-                    witness.check(miss.walker.code)
-                    self._keep(miss, concrete, collected, took_ns)
+                    after = self._subject.walk(miss.arguments)
+                    captured = capture_plan(concrete, miss.walker.variables, miss.walker.tables)
+                    witness.check(miss.walker.code, after.survey.generated)
+                    _check_unchanged(miss.walker, after)
+                    self._keep(miss, after.survey, concrete, collected, captured, took_ns)
             except NoKeyError as error:
                 self._caching.refused(self._subject, error.reason)
                 self._caching.optimised.keep(lookup, concrete, collected)
@@ -217,8 +223,10 @@ class CachedFunction:
             if miss.generalized:
                 args, kwargs = signature.examples(miss.arguments)
         with collector_paused(), witness:
-            concrete = self._function.get_concrete_function(*args, **kwargs)
+            concrete = self._subject.traced(lambda: self._function.get_concrete_function(*args, **kwargs))
         with self._harmless():
+            if miss.walker is not None:
+                miss.walker.code.remember_traces()
             self._serve(miss.arguments, None)
             self._caching.traced(self._subject)
         return concrete
@@ -246,17 +254,24 @@ class CachedFunction:
             self._failed = True
             self._caching.failed(self._subject.label, error)
 
-    def _keep(self, miss: _Miss, concrete: Any, collected: collect.Collected, took_ns: int) -> None:
+    def _keep(
+        self,
+        miss: _Miss,
+        later: Survey,
+        concrete: Any,
+        collected: collect.Collected,
+        captured: tuple[list[list[Any]], dict[str, bytes]],
+        took_ns: int,
+    ) -> None:
         assert miss.walker is not None
         assert miss.key is not None
         traced = signature.traced_shapes(concrete, len(miss.arguments.tensors()))
         if not signature.same_types(concrete.function_type, miss.arguments.kind):
             raise NoKeyError("TensorFlow traced it for other types than expected")
-        _check_unchanged(miss.walker, self._subject.walk(miss.arguments))
         graph = concrete.graph.as_graph_def()
-        plan, blobs = _stored_form(concrete, miss.walker, collected, traced)
+        plan, blobs = _stored_form(concrete, collected, captured, traced)
         plan["trace_ns"] = took_ns
-        blobs["stock"] = miss.walker.survey.encoded(survey())
+        blobs["stock"] = miss.walker.survey.encoded(later)
         blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
         if miss.expected is None:
             self._caching.keep(self._subject, miss.key, plan, blobs, seeded=_seeded(graph), reason=miss.reason)
@@ -285,9 +300,12 @@ def _check_unchanged(before: Walker, after: Walker) -> None:
 
 
 def _stored_form(
-    concrete: Any, walker: Walker, collected: collect.Collected, traced: list[list[Any]]
+    concrete: Any,
+    collected: collect.Collected,
+    captured: tuple[list[list[Any]], dict[str, bytes]],
+    traced: list[list[Any]],
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    captures, constants = capture_plan(concrete, walker.variables, walker.tables)
+    captures, constants = captured
     graph = collect.graph_of(collected, concrete)
     functions = portable.to_functions(graph, concrete)
     plan = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from glowplug.core.errors import StorageError
 from glowplug.train.notes import Notes
@@ -11,32 +11,52 @@ from glowplug.train.verify.probation import Probation
 
 from . import entry as entry_format
 from .entry import DamagedEntryError, Entry, Header
-from .entry_store import DirectoryStore, EntryStore, Item, MemoryStore, prune
+from .entry_store import EntryStore, Item, MemoryStore, prune
 from .key import Change, Key, changes
 
 _NEAREST_OF = 64  # headers that are read to explain a miss
+_NEAREST_ELSEWHERE = 16
 _LATEST = 8  # entries kept decoded in memory, for the next model of the same architecture
 
 
-class Entries:
-    """A store of entries, with the last few in memory."""
+class Elsewhere(Protocol):
+    """A second store behind the first, from which entries come and to which they go."""
 
-    def __init__(self, store: EntryStore, notes: Notes, max_bytes: int) -> None:
+    def find(self, name: str) -> bytes | None:
+        """Return an entry that may be used, or None; whatever is wrong was said."""
+
+    def offer(self, name: str, data: bytes) -> None:
+        """Take a new entry, now or later, if it takes any."""
+
+    def headers(self, limit: int) -> list[tuple[str, Header]]:
+        """Return the names and headers of some entries; of what is in them nothing was checked."""
+
+
+class Entries:
+    """A store of entries, with the last few in memory, and perhaps another store behind it."""
+
+    def __init__(self, store: EntryStore, notes: Notes, max_bytes: int, elsewhere: Elsewhere | None = None) -> None:
         self.store = store
         self._notes = notes
         self._max_bytes = max_bytes
+        self._elsewhere = elsewhere
         self._latest: dict[str, Entry] = {}
+        self._forgotten: set[str] = set()  # what cannot be removed, or would come back from elsewhere
 
     def find(self, key: Key) -> Entry | None:
         """Return the entry for a key. A damaged one is removed and counts as none."""
         digest = key.digest
         if digest in self._latest:
             return self._latest[digest]
+        if digest in self._forgotten:
+            return None
         try:
             data = self.store.read(digest)
         except StorageError as error:
             self._notes.warn(str(error))
             return None
+        if data is None:
+            data = self._fetch(digest)
         if data is None:
             return None
         try:
@@ -55,6 +75,11 @@ class Entries:
         """Keep a trace. When the store cannot take it, this process still can."""
         data = entry_format.encode(key, info, plan, blobs)
         self._remember(key.digest, entry_format.decode(data))
+        self._forgotten.discard(key.digest)
+        if self._elsewhere is not None:
+            self._elsewhere.offer(key.digest, data)
+        if self.store.read_only:
+            return
         try:
             self.store.write(key.digest, data)
             prune(self.store, max_bytes=self._max_bytes)
@@ -62,9 +87,22 @@ class Entries:
             self._notes.warn(f"traces are kept for this process alone: {error}")
             self.store = MemoryStore()
 
+    def _fetch(self, digest: str) -> bytes | None:
+        """Return an entry from elsewhere, and keep it here."""
+        data = None if self._elsewhere is None else self._elsewhere.find(digest)
+        if data is not None and not self.store.read_only:
+            try:
+                self.store.write(digest, data)
+            except StorageError as error:
+                self._notes.tell(str(error))
+        return data
+
     def forget(self, key: Key) -> None:
         """Remove the entry for a key."""
         self._latest.pop(key.digest, None)
+        self._forgotten.add(key.digest)
+        if self.store.read_only:
+            return
         try:
             self.store.remove(key.digest)
         except StorageError as error:
@@ -72,23 +110,25 @@ class Entries:
 
     def probation(self, key: Key) -> Probation:
         """Return the counts of restores of the entry for a key."""
-        return Probation(self.store.path if isinstance(self.store, DirectoryStore) else None, key.digest)
+        return Probation(self.store.path, key.digest, read_only=self.store.read_only)
 
     def why_not(self, key: Key, function: str) -> tuple[str, list[Change]]:
         """Return the name of the nearest trace of the same kind of function and what differs from
         it, if any.
         """
-        nearest, agreement = None, -1
-        for item, header in headers(self.store, limit=_NEAREST_OF):
-            if header.info.get("function") == function:
-                equal = sum(header.key.components.get(name) == value for name, value in key.components.items())
-                if equal > agreement:
-                    nearest, agreement = item.name, equal
-        if nearest is None:
+        known = [(item.name, header) for item, header in headers(self.store, limit=_NEAREST_OF)]
+        if self._elsewhere is not None:
+            known += self._elsewhere.headers(_NEAREST_ELSEWHERE)
+        alike = [(name, header) for name, header in known if header.info.get("function") == function]
+        if not alike:
             return "", []
+        nearest, header = max(alike, key=lambda one: _agreement(one[1].key, key))
         try:
             data = self.store.read(nearest)
-            return nearest, [] if data is None else changes(entry_format.decode(data).key(), key)
+            if data is None:  # it is elsewhere, and what it says was not checked: only what we have a name for counts
+                there = {name: header.key.components.get(name, "") for name in key.components}
+                return nearest, changes(Key(there), Key(key.components))
+            return nearest, changes(entry_format.decode(data).key(), key)
         except (DamagedEntryError, StorageError):
             return "", []
 
@@ -96,6 +136,10 @@ class Entries:
         self._latest[digest] = entry
         while len(self._latest) > _LATEST:
             del self._latest[next(iter(self._latest))]
+
+
+def _agreement(one: Key, other: Key) -> int:
+    return sum(one.components.get(name) == value for name, value in other.components.items())
 
 
 def headers(store: EntryStore, limit: int | None = None) -> list[tuple[Item, Header]]:

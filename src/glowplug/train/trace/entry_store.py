@@ -1,8 +1,8 @@
 """Where entries are kept: a small interface, a directory that only its owner can touch, and memory.
 
 An entry is code that will run in this process. So a directory is used only if this user owns it and nobody
-else can write to it or read it, and the same is asked of each file. Nothing here knows what an entry
-contains.
+else can write to it or read it, and the same is asked of each file. One that is only read, because it is root's or
+without any right to write, as in a container image, others may read as well. Nothing here knows what an entry contains.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from glowplug.core.disk import cache_files, files, unfinished
 from glowplug.core.errors import StorageError
 
 _SUFFIX = ".trace"
+COUNTS_SUFFIX = ".restores"  # of a small file beside an entry, which goes with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,15 @@ class Item:
 
 
 class EntryStore(Protocol):
-    """Keeps byte strings by name."""
+    """Keeps byte strings by name. `path` is its folder, where it has one; `read_only` says that it takes no more."""
+
+    @property
+    def path(self) -> Path | None:
+        """The folder."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be kept."""
 
     def read(self, name: str, limit: int | None = None) -> bytes | None:
         """Return the entry (or its first `limit` bytes), or None if there is none."""
@@ -52,6 +61,9 @@ class EntryStore(Protocol):
 
 class MemoryStore:
     """Keeps entries for this process only: what is left when there is no directory to trust."""
+
+    path = None
+    read_only = False
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[bytes, float, float]] = {}
@@ -82,14 +94,16 @@ class MemoryStore:
 
 
 class DirectoryStore:
-    """Keeps each entry in a file of a directory that this user alone can use."""
+    """Keeps each entry in a file of a directory that this user alone can use, or that all can only read."""
 
-    def __init__(self, path: Path, *, create: bool = True) -> None:
+    def __init__(self, path: Path, *, create: bool = True, read_only: bool = False) -> None:
         self.path = path
         try:
-            if create:
+            if create and not read_only:
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._check(path.lstat(), path, stat.S_ISDIR)
+            status = path.lstat()
+            self.read_only = read_only or status.st_uid != os.geteuid() or not status.st_mode & 0o222
+            self._check(status, path, stat.S_ISDIR)
         except OSError as error:
             raise StorageError("the trace cache cannot be used", seen=f"{path} ({error.strerror})") from error
 
@@ -115,8 +129,16 @@ class DirectoryStore:
         self.sweep()
 
     def sweep(self) -> None:
-        """Remove what writers that were killed left behind: hidden files, which no reader looks at."""
+        """Remove what writers that were killed left behind: hidden files, which no reader looks at, and counts of
+        entries that are gone.
+        """
+        if self.read_only:
+            return
         unfinished.sweep(str(self.path))
+        for place in self.path.glob(f"*{COUNTS_SUFFIX}"):
+            if not place.with_suffix(_SUFFIX).exists():
+                with contextlib.suppress(OSError):
+                    place.unlink()
 
     def items(self) -> list[Item]:
         """Return what is kept, last used first."""
@@ -129,6 +151,8 @@ class DirectoryStore:
 
     def touch(self, name: str) -> None:
         """Note that an entry was used: its access time, set by hand because file systems rarely do."""
+        if self.read_only:
+            return
         with contextlib.suppress(OSError):
             made = self._place(name).lstat().st_mtime
             os.utime(self._place(name), (time.time(), made), follow_symlinks=False)
@@ -136,7 +160,8 @@ class DirectoryStore:
     def remove(self, name: str) -> None:
         """Forget an entry; nothing happens if it is gone already."""
         try:
-            self._place(name).unlink(missing_ok=True)
+            for place in (self._place(name), self.path / f"{name}{COUNTS_SUFFIX}"):
+                place.unlink(missing_ok=True)
         except OSError as error:
             raise StorageError("a trace cannot be removed", seen=f"{self._place(name)} ({error.strerror})") from error
 
@@ -145,15 +170,15 @@ class DirectoryStore:
             raise StorageError("not the name of a trace", seen=name)
         return self.path / f"{name}{_SUFFIX}"
 
-    @staticmethod
-    def _check(info: os.stat_result, place: Path, expected: object) -> None:
+    def _check(self, info: os.stat_result, place: Path, expected: object) -> None:
         if not expected(info.st_mode):  # type: ignore[operator]
             raise StorageError("not what the trace cache keeps", seen=f"{place} ({stat.filemode(info.st_mode)})")
-        if info.st_uid != os.geteuid() or info.st_mode & 0o077:
+        baked = self.read_only and info.st_uid in (0, os.geteuid()) and not info.st_mode & 0o022
+        if not baked and (info.st_uid != os.geteuid() or info.st_mode & 0o077):
             raise StorageError(
                 "the trace cache holds code, and others can reach this one",
                 seen=f"{place} ({stat.filemode(info.st_mode)}, owner {info.st_uid})",
-                remedy="use a directory that you own with mode 0700",
+                remedy="use a directory that you own with mode 0700, or one that nobody can write to (a-w)",
             )
 
 

@@ -81,7 +81,7 @@ def changes(before: Key, after: Key) -> list[Change]:
     for name in sorted(before.components.keys() | after.components.keys()):
         if before.components.get(name) == after.components.get(name):
             continue
-        if name == "seed" and before.leaves.get(name) == {"": ANY_SEED}:
+        if name == "seed" and before.components.get(name) == text_digest(ANY_SEED):
             continue  # that trace does not depend on the seed
         old, new = before.leaves.get(name, {}), after.leaves.get(name, {})
         differing = [

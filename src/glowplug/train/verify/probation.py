@@ -2,7 +2,8 @@
 
 The first restore of an entry is on probation, and so is one in twenty after that. The counts are in a small file beside
 the entry, `<name>.restores`, replaced as a whole. A file that is lost or damaged counts as none: the next restore is
-looked at again. `GLOWPLUG_TRACE_VERIFY` is `probation` (what is said above), `always` or `off`.
+looked at again. In a folder that is only read, as in a container image, the counts stay as they came, and chance
+decides which one in twenty it is. `GLOWPLUG_TRACE_VERIFY` is `probation` (what is said above), `always` or `off`.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from glowplug.train.trace.entry_store import COUNTS_SUFFIX
+
 VARIABLE = "GLOWPLUG_TRACE_VERIFY"
 MODES = ("probation", "always", "off")
 EVERY = 20
-_SUFFIX = ".restores"
 
 
 def mode() -> str:
@@ -41,8 +43,9 @@ class Restores:
 class Probation:
     """The counts of one entry. Without a folder they last as long as this process."""
 
-    def __init__(self, folder: Path | None, name: str) -> None:
-        self._place = None if folder is None else folder / f"{name}{_SUFFIX}"
+    def __init__(self, folder: Path | None, name: str, *, read_only: bool = False) -> None:
+        self._place = None if folder is None else folder / f"{name}{COUNTS_SUFFIX}"
+        self._read_only = read_only
         self._restores = self._read()
 
     @property
@@ -54,7 +57,8 @@ class Probation:
         """Count a restore, and say whether it should be traced as well."""
         self._write(Restores(self._restores.count + 1, self._restores.verified_at))
         asked = mode()
-        return asked == "always" or (asked == "probation" and self._restores.due)
+        by_chance = self._read_only and is_chosen()
+        return asked == "always" or (asked == "probation" and (self._restores.due or by_chance))
 
     def found_right(self) -> None:
         """A fresh trace was the same."""
@@ -62,7 +66,7 @@ class Probation:
 
     def forget(self) -> None:
         """The entry is gone."""
-        if self._place is not None:
+        if self._place is not None and not self._read_only:
             with contextlib.suppress(OSError):
                 self._place.unlink()
 
@@ -77,7 +81,7 @@ class Probation:
 
     def _write(self, restores: Restores) -> None:
         self._restores = restores
-        if self._place is None:
+        if self._place is None or self._read_only:
             return
         temporary = self._place.with_name(f".{self._place.name}.{os.getpid()}")
         try:
@@ -86,3 +90,8 @@ class Probation:
         except OSError:  # a folder that can only be read still serves what it has
             with contextlib.suppress(OSError):
                 temporary.unlink()
+
+
+def is_chosen() -> bool:
+    """Draw one in twenty, from the kernel: the program's own random numbers are not touched."""
+    return int.from_bytes(os.urandom(4), "little") % EVERY == 0

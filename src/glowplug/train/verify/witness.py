@@ -27,7 +27,6 @@ from typing import Any
 from glowplug.train.fingerprint.admission import admits, admits_described
 from glowplug.train.fingerprint.code import CodeReader
 from glowplug.train.fingerprint.errors import NoKeyError
-from glowplug.train.fingerprint.survey import survey
 from glowplug.train.fingerprint.trusted import is_stock_file
 
 _CONVERTED = "__autograph_generated_file"  # in the names of files that AutoGraph writes
@@ -84,23 +83,28 @@ class Witness:
         if self._profiler is not None:
             self._profiler.disable()
 
-    def check(self, code: CodeReader) -> None:
-        """Raise `NoKeyError` with the name of the first thing that ran and is not accounted for."""
+    def check(self, code: CodeReader, generated: frozenset[CodeType]) -> None:
+        """Raise `NoKeyError` with the name of the first thing that ran and is not accounted for.
+
+        `generated` is stock code that no file holds, as a survey found it after the trace.
+        """
         if self._profiler is None:
             raise NoKeyError(f"what runs while it is traced could not be watched ({self._absent})")
         for entry in self._profiler.getstats():
             if not isinstance(entry.code, str):
-                _check_entry(entry.code, [each.code for each in entry.calls or ()], code)
+                _check_entry(entry.code, [each.code for each in entry.calls or ()], code, generated)
 
 
-def _check_entry(ran: CodeType, called: Iterable[CodeType | str], code: CodeReader) -> None:
+def _check_entry(
+    ran: CodeType, called: Iterable[CodeType | str], code: CodeReader, generated: frozenset[CodeType]
+) -> None:
     if ran in code.hashed:
         _check_hashed(ran, code)
     elif _CONVERTED in ran.co_filename:
         _check_converted(ran, code)
     elif ran.co_filename == "<string>" and _name(ran).startswith(_OF_DATACLASSES):
         pass  # it hands values on; what it calls is judged as if the user had written it
-    elif _is_stock(ran):
+    elif _is_stock(ran, generated):
         if not (ran.co_name in _CALLS_FOR_USERS[1] and ran.co_filename.endswith(_CALLS_FOR_USERS[0])):
             return
     else:
@@ -143,10 +147,10 @@ def _refused(called: CodeType | str, code: CodeReader) -> str:
     return "" if not module or admits(module, _name(called)) else f"{module}.{_name(called)}"
 
 
-def _is_stock(code: CodeType) -> bool:
+def _is_stock(code: CodeType, generated: frozenset[CodeType]) -> bool:
     if not code.co_filename.startswith("<"):
         return is_stock_file(code.co_filename) or _is_finder(code.co_filename)
-    known = code.co_filename.startswith(("<frozen ", "<__array_function__")) or code in survey().generated
+    known = code.co_filename.startswith(("<frozen ", "<__array_function__")) or code in generated
     return known or _makes_a_named_tuple(code) or _only_defines(code)
 
 

@@ -38,7 +38,7 @@ def bind(model: Any, targets: tuple[LoadableVariable, ...], path: Path, files: E
             f"the bundle does not hold the variables it was packed from: {len(absent)} of "
             f"{sum(one.required for one in targets)} were folded into others or have other names",
             seen=", ".join(absent[:4]),
-            remedy="pack it with --keep-variables, or load the model's own file",
+            remedy="pack it with --engine native --keep-variables, or load the model's own file",
         )
     return plan
 

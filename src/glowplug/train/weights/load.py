@@ -16,7 +16,7 @@ from typing import Any
 
 from glowplug.bundle import layout
 from glowplug.core.errors import NotAModelError, UsageError
-from glowplug.loader.savedmodel import is_saved_model
+from glowplug.loader.engines.savedmodel import is_saved_model
 
 from .entry import Entry, Plan
 from .matching import check

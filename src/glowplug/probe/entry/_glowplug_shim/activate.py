@@ -7,11 +7,14 @@ import os
 import sys
 
 from . import importing, libraries, processes
-from .recorder import Recorder
+from .recorder import Recorder, now_ns
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+current: list[Run] = []  # the one of this process, for `glowplug.mark`
 
 
 class Run:
@@ -30,6 +33,11 @@ class Run:
         self.recorder.fact("command", list(arguments))
         self.main = self.recorder.begin("user_code", "__main__", attrs)
 
+    def mark(self, name: str) -> None:
+        """Record a moment that the program has named."""
+        at_ns = now_ns()
+        self.recorder.span(at_ns, at_ns, "user_code", name, {"kind": "mark"})
+
     def end(self) -> None:
         """Close it: the interpreter is going down. Called by the first of our atexit handlers to run."""
         if not self.ended and self.main:
@@ -39,7 +47,7 @@ class Run:
             path = getattr(sys.modules.get("__main__"), "__file__", None)
             self.recorder.fact("modules", importing.count_modules())
             self.recorder.end(self.main, {"path": path} if isinstance(path, str) else None)
-            self.recorder.begin("interpreter", "exit", {"kind": "exit"})
+            self.recorder.begin("exit", "exit", {"kind": "exit"})
 
 
 def activate(run_directory: str, entered_ns: int) -> None:
@@ -54,6 +62,7 @@ def activate(run_directory: str, entered_ns: int) -> None:
     recorder.fact("executable", sys.executable)
     recorder.fact("python", sys.version.split()[0])
     run = Run(recorder)
+    current.append(run)
     processes.follow_children(entry, recorder)
     libraries.install(recorder, run)
     atexit.register(run.end)

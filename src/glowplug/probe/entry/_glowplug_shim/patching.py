@@ -49,7 +49,7 @@ def roomy(function: Any) -> Any:
     slower. A frame that claims more than half of a large chunk leaves the rest of it to what it calls. The claim
     costs address space, not memory. `docs/decisions/0014-room-on-the-frame-stack.md` has the figures.
     """
-    if sys.version_info >= (3, 11):
+    if sys.version_info >= (3, 11):  # noqa: UP036 - the interpreter of a target may be older
         function.__code__ = function.__code__.replace(co_stacksize=ROOM_WORDS)
     return function
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -17,6 +18,7 @@ from glowplug.serve.lingering import Lingering
 from . import frames
 from .frames import BrokenConnectionError, BrokenStreamError, Code
 from .headers import MAX_BLOCK_BYTES, MAX_LIST_BYTES, Fields, HeaderReader
+from .noise import EARNED_BY_ANSWER, Noise
 from .sender import Answer, Sender
 from .stream import Stream
 
@@ -25,9 +27,8 @@ MAX_STREAMS = 1024
 _HALF_WINDOW = frames.MAX_WINDOW // 2
 _MAX_BLOCK_FRAMES = 32
 _MAX_IGNORED = 256
-# Frames that make work and bring nothing (pings, settings, resets, empty data): so many in so many seconds, beside
-# those that come with answered calls.
-_MAX_NOISE, _NOISE_SECONDS, _EARNED_BY_ANSWER = 10_000, 10.0, 8
+_TURN_SECONDS = 0.001  # what one connection may do before the others have their turn
+_TINY_DATA_BYTES = 16  # a frame of data costs more than so much of it brings
 _PREFACE_SECONDS = 10.0
 _DRAIN_SECONDS = 1.0
 _DRAIN_PING = b"draining"
@@ -61,7 +62,8 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self._application, self._connections = application, connections
         self._loop = asyncio.get_running_loop()
         self._headers = HeaderReader(application.read_head)
-        self.sender = Sender(application.answer, self._finished, self._earn)
+        self._noise = Noise(self._loop.time)
+        self.sender = Sender(application.answer, self._finished, self._noise.earn)
         self._open_stream = application.open_stream
         self._transport: asyncio.Transport | None = None
         self.peer = ""
@@ -76,7 +78,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self._block: tuple[int, int, bytearray] = (0, 0, bytearray())  # stream, flags, what came of it
         self._block_frames = 0
         self._ignored: dict[int, None] = {}  # streams that we ended while the peer may still be sending
-        self._noise, self._noise_since = 0, self._loop.time()
+        self._postponed: list[bytes] = []  # what came, and is taken in a later turn
         self._closing = False
         self._draining = False
         self._final = frames.MAX_STREAM_NUMBER  # streams above it are not taken any more
@@ -100,13 +102,47 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self._end_streams()
 
     def pause_writing(self) -> None:
+        """A peer that does not take what it is told is not listened to: acknowledgements and errors have no window."""
         self.sender.pause()
+        self._stop_listening()
 
     def resume_writing(self) -> None:
         self.sender.resume()
+        if self._postponed:
+            self._loop.call_soon(self._go_on)
+        self._listen()
+
+    def _listen(self) -> None:
+        """Read again, unless there is a reason not to."""
+        transport = self._transport
+        if transport is None or transport.is_closing() or self._closing or self._postponed or self.sender.paused:
+            return
+        transport.resume_reading()
+
+    def _stop_listening(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def _postpone(self, data: bytes) -> None:
+        """Keep what came for a later turn, and let no more come before."""
+        self._stop_listening()
+        self._postponed.append(data)
+        if not self.sender.paused:
+            self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Take what was put off, as far as it goes in one turn."""
+        if self.sender.paused:
+            return
+        data, self._postponed = b"".join(self._postponed), []
+        self.data_received(data)
+        self._listen()
 
     def data_received(self, data: bytes) -> None:
         if self._closing:
+            return
+        if self._postponed:
+            self._postponed.append(data)
             return
         if self._pending or not self._greeted:
             self._missing -= len(data)
@@ -137,9 +173,10 @@ class Connection(asyncio.Protocol, Generic[Head]):
         return data[size:]
 
     def _take(self, data: bytes) -> None:
-        """Take apart what came; keep what is not yet a whole frame."""
+        """Take apart what came; keep what is not yet a whole frame, and what would keep others waiting."""
         position, end = 0, len(data)
-        unpack = frames.HEAD.unpack_from
+        unpack, clock = frames.HEAD.unpack_from, time.monotonic
+        until = clock() + _TURN_SECONDS
         while end - position >= frames.HEAD_BYTES:
             word, flags, number = unpack(data, position)
             start = position + frames.HEAD_BYTES
@@ -154,14 +191,17 @@ class Connection(asyncio.Protocol, Generic[Head]):
                 raise BrokenConnectionError(Code.PROTOCOL_ERROR, f"a frame of type {kind} out of place")
             number &= frames.MAX_STREAM_NUMBER
             if kind >= len(_TAKERS):
-                self._count_noise()  # RFC 9113, 4.1: unknown types are ignored
+                self._noise.ignored(position - start)  # RFC 9113, 4.1: unknown types are ignored
                 continue
             try:
                 _TAKERS[kind](self, flags, number, data, start, position)
             except BrokenStreamError as error:
-                self._count_noise()
+                self._noise.count()
                 self._reset(number, error.code)
             if self._closing:
+                return
+            if position < end and (self.sender.paused or clock() > until):
+                self._postpone(data[position:])
                 return
         if position < end:
             self._pending, self._missing = [data[position:]], frames.HEAD_BYTES - (end - position)
@@ -180,6 +220,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
             self._check_not_idle(number)
             if number not in self._ignored:
                 raise BrokenStreamError(Code.STREAM_CLOSED, "data on a closed stream")
+            self._noise.dropped(size)
             return
         if stream.received_all:
             raise BrokenStreamError(Code.STREAM_CLOSED, "data behind the end")
@@ -189,8 +230,8 @@ class Connection(asyncio.Protocol, Generic[Head]):
             stream.receivable = self._give_room(number, stream.receivable)
         if last:
             stream.received_all = True
-        elif start == stop:
-            self._count_noise()
+        elif stop - start < _TINY_DATA_BYTES:
+            self._noise.count()
         stream.receive(data, start, stop, last != 0)
 
     def _give_room(self, number: int, left: int) -> int:
@@ -216,6 +257,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
     def _take_continuation(self, flags: int, number: int, data: bytes, start: int, stop: int) -> None:
         if self._expected != frames.CONTINUATION or number != self._block[0]:
             raise BrokenConnectionError(Code.PROTOCOL_ERROR, "CONTINUATION of nothing")
+        self._noise.count()
         self._block_frames += 1
         self._block[2].extend(data[start:stop])
         self._check_block()
@@ -237,7 +279,9 @@ class Connection(asyncio.Protocol, Generic[Head]):
         if number != self._last + 2:
             self._skipped = range(self._last + 1 | 1, number, 2)
         self._last = number
-        head = self._headers.request(block)
+        head, read = self._headers.request(block)
+        if read:
+            self._noise.block(len(block), read)
         if number > self._final:
             return
         if len(self._streams) >= MAX_STREAMS:
@@ -257,9 +301,9 @@ class Connection(asyncio.Protocol, Generic[Head]):
             raise BrokenConnectionError(Code.PROTOCOL_ERROR, "a stream number below one that was opened")
         if number not in self._ignored if stream is None else stream.received_all:
             raise BrokenConnectionError(Code.STREAM_CLOSED, "HEADERS on a closed stream")
-        self._headers.trailers(block)
+        self._noise.block(len(block), len(self._headers.trailers(block)))
         if stream is None:
-            self._count_noise()
+            self._noise.count()
             return
         if not flags & frames.END_STREAM:
             raise BrokenStreamError(Code.PROTOCOL_ERROR, "trailers that do not end the stream")
@@ -267,7 +311,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
         stream.end()
 
     def _take_priority(self, flags: int, number: int, data: bytes, start: int, stop: int) -> None:
-        self._count_noise()
+        self._noise.count()
         if not number:
             raise BrokenConnectionError(Code.PROTOCOL_ERROR, "PRIORITY of no stream")
         if stop - start != 5:
@@ -276,7 +320,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
             raise BrokenStreamError(Code.FRAME_SIZE_ERROR, "PRIORITY of a wrong size")
 
     def _take_reset(self, flags: int, number: int, data: bytes, start: int, stop: int) -> None:
-        self._count_noise()
+        self._noise.count()
         if stop - start != frames.WORD.size:
             raise BrokenConnectionError(Code.FRAME_SIZE_ERROR, "RST_STREAM of a wrong size")
         self._check_not_idle(number)
@@ -286,7 +330,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
             self._drop(stream)
 
     def _take_window_update(self, flags: int, number: int, data: bytes, start: int, stop: int) -> None:
-        self._count_noise()
+        self._noise.count()
         if stop - start != frames.WORD.size:
             raise BrokenConnectionError(Code.FRAME_SIZE_ERROR, "WINDOW_UPDATE of a wrong size")
         increment = frames.WORD.unpack_from(data, start)[0] & frames.MAX_WINDOW
@@ -309,7 +353,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
     # frames of the connection
 
     def _take_settings(self, flags: int, number: int, data: bytes, start: int, stop: int) -> None:
-        self._count_noise()
+        self._noise.settings((stop - start) // frames.SETTING.size, len(self._streams))
         if number:
             raise BrokenConnectionError(Code.PROTOCOL_ERROR, "SETTINGS on a stream")
         if flags & frames.ACK:
@@ -321,7 +365,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
         if self._expected != _ANY:
             self._expected = _ANY
             self._cancel_timer()
-        for key, value in frames.read_settings(data[start:stop]):
+        for key, value in dict(frames.read_settings(data[start:stop])).items():  # the last of each counts
             if key == frames.INITIAL_WINDOW_SIZE:
                 self.sender.first_window_changed(value, list(self._streams.values()))
             elif key == frames.MAX_FRAME_SIZE:
@@ -334,7 +378,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
         raise BrokenConnectionError(Code.PROTOCOL_ERROR, "a client cannot promise")
 
     def _take_ping(self, flags: int, number: int, data: bytes, start: int, stop: int) -> None:
-        self._count_noise()
+        self._noise.count()
         if number:
             raise BrokenConnectionError(Code.PROTOCOL_ERROR, "PING on a stream")
         if stop - start != 8:
@@ -345,24 +389,11 @@ class Connection(asyncio.Protocol, Generic[Head]):
             self._finish_draining()
 
     def _take_goaway(self, flags: int, number: int, data: bytes, start: int, stop: int) -> None:
-        self._count_noise()
+        self._noise.ignored(stop - start)
         if number:
             raise BrokenConnectionError(Code.PROTOCOL_ERROR, "GOAWAY on a stream")
         if stop - start < frames.LAST_AND_CODE.size:
             raise BrokenConnectionError(Code.FRAME_SIZE_ERROR, "GOAWAY of a wrong size")
-
-    # bounds
-
-    def _count_noise(self) -> None:
-        self._noise += 1
-        if self._noise > _MAX_NOISE:
-            now = self._loop.time()
-            if now - self._noise_since < _NOISE_SECONDS:
-                raise BrokenConnectionError(Code.ENHANCE_YOUR_CALM, "too many frames that ask for nothing")
-            self._noise, self._noise_since = 0, now
-
-    def _earn(self, count: int) -> None:
-        self._noise = max(0, self._noise - count)
 
     # the end of streams
 
@@ -371,8 +402,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
         number = stream.number
         if self._streams.pop(number, None) is None:
             return
-        if self._noise:
-            self._earn(_EARNED_BY_ANSWER)
+        self._noise.earn(EARNED_BY_ANSWER)
         if not stream.received_all:  # RFC 9113, 8.1: the rest of the request is not needed
             self._ignore(number)
             self.sender.write(frames.reset(number, Code.NO_ERROR))
@@ -415,6 +445,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
     def _end_streams(self) -> None:
         """Nothing can be answered any more."""
         self._closing = True
+        self._postponed = []
         self._cancel_timer()
         self.sender.detach()
         streams, self._streams = self._streams, {}

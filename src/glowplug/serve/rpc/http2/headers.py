@@ -37,11 +37,11 @@ class HeaderReader(Generic[T]):
         self._decoder = hpack.Decoder(max_header_list_size=MAX_LIST_BYTES)
         self._remembered: dict[bytes, T] = {}
 
-    def request(self, block: bytes) -> T:
-        """Return what `read` makes of the fields of a request."""
+    def request(self, block: bytes) -> tuple[T, int]:
+        """Return what `read` makes of the fields of a request, and how many were decoded for it."""
         found = self._remembered.get(block)
         if found is not None:
-            return found
+            return found, 0
         fields, changed = self._decode(block)
         check_request(fields)
         found = self._read(fields)
@@ -49,7 +49,7 @@ class HeaderReader(Generic[T]):
             if len(self._remembered) >= _MAX_REMEMBERED:
                 self._remembered.clear()
             self._remembered[block] = found
-        return found
+        return found, len(fields)
 
     def trailers(self, block: bytes) -> Fields:
         """Return the fields that end a request."""

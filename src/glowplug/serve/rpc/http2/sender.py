@@ -68,7 +68,7 @@ class Sender:
         self._answer, self._done, self._earned = answer, done, earned
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, Stream] = {}
-        self._paused = False
+        self.paused = False
         self._written = 0
         self._timer: asyncio.TimerHandle | None = None
         self._delivered = 0
@@ -93,6 +93,7 @@ class Sender:
     def write(self, data: bytes) -> None:
         """Write frames that no window bounds."""
         if self._transport is not None:
+            self._written += len(data)
             self._transport.write(data)
 
     def answer(self, stream: Stream, message: bytes) -> None:
@@ -103,7 +104,7 @@ class Sender:
             size <= self._window
             and size <= stream.window
             and size <= self._max_frame
-            and not self._paused
+            and not self.paused
             and transport is not None
         ):
             self._window -= size
@@ -147,7 +148,7 @@ class Sender:
         assert outgoing is not None
         sent = 0
         pieces: list[bytes | memoryview] = []
-        while outgoing and sent < _TURN_BYTES and not self._paused:
+        while outgoing and sent < _TURN_BYTES and not self.paused:
             room = min(self._max_frame, self._window, stream.window)
             if room <= 0:
                 break
@@ -178,7 +179,7 @@ class Sender:
         while moved:
             moved = False
             for stream in list(self._waiting.values()):
-                if self._paused or self._window <= 0:
+                if self.paused or self._window <= 0:
                     return
                 moved |= stream.window > 0 and self._advance(stream)
 
@@ -186,11 +187,12 @@ class Sender:
 
     def pause(self) -> None:
         """Wait: the transport holds enough."""
-        self._paused = True
+        self.paused = True
+        self._watch()
 
     def resume(self) -> None:
         """Go on."""
-        self._paused = False
+        self.paused = False
         self._pump()
 
     def window_grew(self, increment: int) -> None:
@@ -241,7 +243,7 @@ class Sender:
 
     def _check(self) -> None:
         self._timer = None
-        if not self._waiting or self._transport is None:
+        if not (self._waiting or self.paused) or self._transport is None:
             return
         if self._progress() == self._delivered:
             self._transport.abort()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-FILES = ("tensorflow.proto", "serving.proto", "health.proto", "reflection.proto")
+FILES = ("tensorflow.proto", "serving.proto", "open_inference.proto", "health.proto", "reflection.proto")
 
 
 def build(output: Path) -> int:

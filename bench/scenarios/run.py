@@ -1,0 +1,64 @@
+"""`glowplug bench` on every scenario, into one result: run.py [NAME ...] [--rounds 7] [--cold] [--html FOLDER]
+
+README.md's first table comes from the result. Peers are measured where `make peers` has installed them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import machine
+import sources
+
+
+def bench(name: str, rounds: int, *, cold: bool = False, html: str | None = None) -> dict[str, Any]:
+    """Return the document of `glowplug bench` for one scenario."""
+    command = [sys.executable, "-m", "glowplug", "bench", str(sources.path_of(name)), "--repeat", str(rounds), "--json"]
+    command += ["--environments", str(machine.ROOT / ".venvs")]
+    command += ["--cold"] if cold else []
+    if html:
+        Path(html).mkdir(parents=True, exist_ok=True)
+        command += ["--html", f"{html}/{name}.html", "--force"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def line(name: str, document: dict[str, Any]) -> str:
+    """Return the first predictions of all contestants in one line."""
+    parts = []
+    for row in document["rows"]:
+        firsts = sorted(row["first_ns"])
+        text = f"{firsts[len(firsts) // 2] / 1e9:.2f} s" if firsts else row["outcome"]
+        parts.append(f"{row['name']}{'*' if row['name'] == document['chosen'] else ''} {text}")
+    return f"{name:<16} {', '.join(parts)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "scenarios", nargs="*", metavar="NAME", help=f"of {', '.join(sources.SCENARIOS)} (default: all)"
+    )
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--cold", action="store_true", help="measure with a dropped page cache, too (root)")
+    parser.add_argument("--html", metavar="FOLDER", help="write a page for each scenario")
+    args = parser.parse_args()
+    machine.prepare()
+    results = {}
+    for name in args.scenarios or sources.SCENARIOS:
+        results[name] = bench(name, args.rounds, cold=args.cold, html=args.html)
+        print(line(name, results[name]), flush=True)
+        whole = len(results) == len(sources.SCENARIOS)
+        document = {"machine": machine.describe(), "rounds": args.rounds, "scenarios": results}
+        machine.write_result("scenarios", document, partial=not whole)  # after each: it takes long
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Of all recorded calls, the one to measure with."""
+
+from __future__ import annotations
+
+from glowplug.bundle.warmup import Request
+
+from .equivalence import Recording
+
+_DEFAULT = "serving_default"
+
+
+def typical_request(recording: Recording, given: int = 0, signature: str = "") -> Request | None:
+    """Return the first request that the user gave and the source answers, else the smallest made-up one.
+
+    `given` is how many requests the user gave. Without a signature it is that of `serving_default`, or of any other.
+    """
+    answered = [
+        call.request
+        for call in recording.calls
+        if call.answer is not None and all(value.size for value in call.request.inputs.values())
+    ]
+    names = [one.signature for one in answered]
+    wanted = signature or (_DEFAULT if _DEFAULT in names else next(iter(names), ""))
+    found = [one for one in answered if one.signature == wanted]
+    if given or not found:
+        return next(iter(found), None)
+    return min(found, key=lambda one: sum(value.nbytes for value in one.inputs.values()))

@@ -1,0 +1,5 @@
+"""Fails before TensorFlow has computed anything."""
+
+import tensorflow as tf
+
+raise RuntimeError(tf.__name__)

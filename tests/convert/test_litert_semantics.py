@@ -1,0 +1,165 @@
+"""Small models on which LiteRT answers everyday numbers as TensorFlow does, and others perhaps not.
+
+Whatever `pack` keeps is attacked with inputs of every kind: it answers as stock TensorFlow does, or refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ai_edge_litert")
+
+import tensorflow as tf
+
+import glowplug
+from glowplug.bundle.reader import read_manifest
+from glowplug.convert import isolated
+from glowplug.convert.job import Job, Order
+from glowplug.core.disk.files import new_directory
+from glowplug.core.errors import InputError, OutputMismatchError, UnsupportedModelError
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
+
+FLOATS, INTS, LONGS = (tf.TensorSpec([None, 8], kind, name="x") for kind in (tf.float32, tf.int32, tf.int64))
+IMAGES = tf.TensorSpec([None, 8, 8, 3], tf.float32, name="x")
+OPEN = tf.TensorSpec([None, None], tf.float32, name="x")
+TABLE = np.random.default_rng(0).normal(size=(10, 4)).astype(np.float32)
+KERNEL = np.random.default_rng(1).normal(size=(8, 5)).astype(np.float32)
+FILTER = np.random.default_rng(2).normal(size=(3, 3, 3, 4)).astype(np.float32)
+
+
+def refuses_the_largest(x: Any) -> Any:
+    with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(x < 1e30), [x])]):
+        return x * 2
+
+
+TAKEN: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "dense with relu": (FLOATS, lambda x: tf.nn.relu(x @ KERNEL + 1.0)),
+    "softmax": (FLOATS, lambda x: tf.nn.softmax(x @ KERNEL)),
+    "images": (IMAGES, lambda x: tf.reduce_mean(tf.nn.max_pool2d(tf.nn.conv2d(x, FILTER, 1, "SAME"), 2, 2, "SAME"), 1)),
+    "layer normalisation": (
+        FLOATS,
+        lambda x: (
+            (x - tf.reduce_mean(x, -1, keepdims=True))
+            * tf.math.rsqrt(tf.math.reduce_variance(x, -1, keepdims=True) + 1e-3)
+        ),
+    ),
+    "gelu": (FLOATS, tf.nn.gelu),
+    "an open size": (OPEN, lambda x: tf.nn.relu(x) - tf.reduce_mean(x, 1, keepdims=True)),
+    "a table of embeddings": (INTS, lambda x: tf.gather(TABLE, x)),
+    "remainders of negative numbers": (INTS, lambda x: tf.math.floormod(x, -3)),
+    "products that overflow": (INTS, lambda x: x * x * 100_003),
+    "sums of wide integers": (LONGS, lambda x: x + tf.constant(5_000_000_029, tf.int64)),
+    "a branch": (INTS, lambda x: tf.cond(x[0, 0] > 50, lambda: x + 1, lambda: x * 2)),
+}
+LEFT: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "softplus of what overflows": (FLOATS, tf.math.softplus),
+    "a logarithm near one": (FLOATS, tf.math.log1p),
+    "a cast that wraps": (FLOATS, lambda x: tf.cast(x * 50, tf.uint8)),
+    "a cast of large numbers": (FLOATS, lambda x: tf.cast(x, tf.int32)),
+    "a sine of large numbers": (FLOATS, tf.sin),
+    "powers that overflow": (INTS, lambda x: tf.pow(2, x)),
+    "wide integers made narrow": (LONGS, lambda x: tf.one_hot(x, 10)),
+    "a mask of everything": (FLOATS, lambda x: tf.nn.softmax(tf.where(x > 0, x, -np.inf))),
+    "halves that are quantised": (FLOATS, lambda x: tf.quantization.fake_quant_with_min_max_args(x, -6, 6)),
+    "a divisor of zero": (INTS, lambda x: 7 // x),  # a batch without rows is answered through a row of zeros
+    "an assertion": (FLOATS, refuses_the_largest),
+    "a check of numbers": (FLOATS, lambda x: tf.debugging.check_numerics(x, "bad") * 2),
+    "a reciprocal root of zero": (FLOATS, tf.math.rsqrt),
+}
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convert and try in this process, which has imported TensorFlow already."""
+
+    def call(function: str, argument: dict[str, Any], **_: object) -> Any:
+        module, _, name = function.partition(":")
+        return getattr(import_module(module), name)(argument)
+
+    monkeypatch.setattr(isolated, "call", call)
+
+
+def saved(tmp_path: Path, spec: Any, function: Callable[[Any], Any]) -> Any:
+    module = tf.Module()
+    module.f = tf.function(lambda x: {"y": function(x)}, input_signature=[spec])
+    tf.saved_model.save(module, str(tmp_path / "model"), {"serving_default": module.f})
+    return module.f
+
+
+def pack(tmp_path: Path) -> Path:
+    with new_directory(tmp_path / "m.glow") as unfinished:
+        Job(Order(unfinished, tmp_path / "model", engine="litert"), lambda stage: None).run()
+    return tmp_path / "m.glow"
+
+
+def attacks(spec: Any) -> Iterator[np.ndarray]:
+    draw = np.random.default_rng(42)
+    for rows in (1, 2, 7, 33, 1):
+        for size in (1, 8, 50) if spec.shape.rank == 2 and spec.shape[1] is None else (8,):
+            shape = [rows, *(one or size for one in spec.shape[1:])]
+            normal = draw.normal(size=shape)
+            if spec.dtype == tf.float32:
+                for scale in (0, -0.0, 1e-30, 1e-9, 1e-3, 1, 30, 100, 5e3, 1e7, 1e10, 1e15, 1e25, 1e35):
+                    yield (normal * scale).astype(np.float32)
+                yield (np.round(normal * 6) / 2).astype(np.float32)
+                for strange in (np.nan, np.inf, -np.inf, 3.4e38):
+                    yield np.where(draw.random(shape) < 0.2, strange, normal).astype(np.float32)
+            else:
+                limits = np.iinfo(spec.dtype.as_numpy_dtype)
+                for low, high in ((0, 9), (-9, 9), (0, 0), (-1, -1), (-(10**6), 10**6), (limits.min, limits.max)):
+                    yield draw.integers(low, high, shape, endpoint=True).astype(spec.dtype.as_numpy_dtype)
+
+
+def attack(model: Any, function: Any, spec: Any) -> tuple[int, int]:
+    """Return how many calls were answered as stock TensorFlow does, and how many refused that it answers."""
+    equal = refused = 0
+    for x in attacks(spec):
+        try:
+            expected = function(tf.constant(x))["y"].numpy()
+        except tf.errors.OpError:
+            expected = None
+        try:
+            seen = model(x)
+        except InputError:
+            refused += expected is not None
+            continue
+        assert expected is not None, f"answers what stock refuses: {x.min()} to {x.max()}"
+        assert seen.shape == expected.shape
+        where = f"{x.shape} from {x.min()} to {x.max()}"
+        if expected.dtype.kind != "f":
+            np.testing.assert_array_equal(seen, expected, where)
+        else:
+            finite = expected[np.isfinite(expected)]
+            largest = float(np.abs(finite).max(initial=0))
+            np.testing.assert_allclose(seen, expected, rtol=1e-4, atol=2e-4 * largest, err_msg=where)
+        equal += 1
+    return equal, refused
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_is_taken_answers_everything_as_stock_does_or_refuses(name: str, tmp_path: Path) -> None:
+    spec, function = TAKEN[name]
+    stock = saved(tmp_path, spec, function)
+    path = pack(tmp_path)
+    with glowplug.load(path) as model:
+        equal, refused = attack(model, stock, spec)
+    assert equal > refused
+    largest = read_manifest(path).litert.largest
+    assert largest is None or largest >= 1e12
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_answers_otherwise_somewhere_is_left_to_native(name: str, tmp_path: Path) -> None:
+    spec, function = LEFT[name]
+    saved(tmp_path, spec, function)
+    with pytest.raises((OutputMismatchError, UnsupportedModelError)) as caught:
+        pack(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "m.glow").exists()

@@ -1,0 +1,92 @@
+"""What overlaps at the start of a process, seen from inside fresh ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_call_comes_once_after_the_extensions_and_before_the_rest():
+    code = """
+import sys
+from glowplug.loader.engines.early import import_numpy
+seen = []
+before = list(sys.meta_path)
+import_numpy(lambda: seen.append(set(sys.modules)))
+import numpy
+assert sys.meta_path == before
+late = set(sys.modules) - seen[0]
+files = [getattr(sys.modules[name], "__file__", None) or "" for name in late]
+print(len(seen), len(late) > 5, [file for file in files if file.endswith(".so")], numpy.ones(2).sum())
+"""
+    assert run(code) == "1 True [] 2.0"
+
+
+def test_where_numpy_is_there_already_the_call_comes_at_once():
+    code = """
+import numpy
+from glowplug.loader.engines.early import import_numpy
+seen = []
+import_numpy(lambda: seen.append(1))
+print(seen)
+"""
+    assert run(code) == "[1]"
+
+
+def test_a_failing_import_of_numpy_is_told_and_leaves_no_finder():
+    code = """
+import sys
+sys.modules["numpy.version"] = None
+from glowplug.loader.engines.early import import_numpy
+before, seen = list(sys.meta_path), []
+try:
+    import_numpy(lambda: seen.append(1))
+except ImportError:
+    print(sys.meta_path == before, len(seen))
+"""
+    assert run(code) == "True 0"
+
+
+@pytest.mark.tensorflow
+def test_a_load_that_fails_early_waits_for_the_library(tmp_path):
+    (tmp_path / "bundle.json").write_text('{"manifest":{"engine":"native"}}')
+    code = f"""
+import threading, glowplug
+from glowplug.runtime import library
+try:
+    glowplug.load({str(tmp_path)!r})
+except glowplug.GlowplugError:
+    print(library.is_open(), threading.active_count())
+"""
+    assert run(code) == "True 1"
+
+
+def test_importing_the_loader_does_not_import_numpy():
+    assert run("import sys, glowplug.loader.open; print('numpy' in sys.modules)") == "False"
+
+
+@pytest.mark.tensorflow
+def test_no_extension_module_is_loaded_while_the_library_is_being_opened(bundle):
+    """It would wait for the library, and keep the interpreter lock."""
+    code = f"""
+import sys
+import numpy as np
+from glowplug.loader.engines import early
+then = []
+opening = early._open_quietly
+early._open_quietly = lambda: (then.append(set(sys.modules)), opening())
+import glowplug
+model = glowplug.load({str(bundle("dense"))!r})
+late = set(sys.modules) - then[0]
+files = {{name: getattr(sys.modules[name], "__file__", None) or "" for name in late}}
+print(len(late) > 10, sorted(name for name, file in files.items() if file.endswith(".so")))
+"""
+    assert run(code) == "True []"
