@@ -55,10 +55,10 @@ demo: install
 	@$(BIN)/glowplug demo
 
 test: install
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m 'not slow and not storage'
+	$(BIN)/python -m tests.run -m 'not slow and not storage'
 
 test-all: install
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m tests.run
 
 # atheris changes the bytecode of what it watches, and has wheels for few interpreters: an environment of its own.
 fuzz: install

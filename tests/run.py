@@ -1,0 +1,45 @@
+"""Runs the tests side by side, as `make test` does, and what failed among them once more on its own.
+
+A machine that is busy enough fails a right test now and then: it waits for another process, and has a limit. A test that
+passes on its own right afterwards was one of those, and is named; one that fails again has failed. Where many fail, the
+machine is not the reason, and nothing is run again.
+
+    python -m tests.run -m 'not slow and not storage'
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+AGAIN_AT_MOST = 5
+_FAILED = 1  # pytest's exit code for "some tests failed", and for nothing else
+_SIDE_BY_SIDE = ("-n", "auto", "--dist", "loadgroup")
+
+
+def main(arguments: Sequence[str], *, folder: Path | None = None) -> int:
+    """Run pytest in a folder with these arguments; return its exit code, or that of the second look."""
+    code = _pytest(folder, *_SIDE_BY_SIDE, *arguments)
+    if code != _FAILED:
+        return code
+    failed = _failed(folder)
+    if not 0 < len(failed) <= AGAIN_AT_MOST:
+        return code
+    print(f"failed beside others, and now on their own: {' '.join(failed)}", flush=True)
+    return _pytest(folder, *failed)
+
+
+def _pytest(folder: Path | None, *arguments: str) -> int:
+    return subprocess.call([sys.executable, "-m", "pytest", *arguments], cwd=folder)
+
+
+def _failed(folder: Path | None) -> list[str]:
+    """Return what pytest noted down of its last run."""
+    return list(json.loads(((folder or Path()) / ".pytest_cache" / "v" / "cache" / "lastfailed").read_text()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
