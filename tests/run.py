@@ -1,8 +1,8 @@
 """Runs the tests side by side, as `make test` does, and what failed among them once more on its own.
 
-A machine that is busy enough fails a right test now and then: it waits for another process, and has a limit. A test that
-passes on its own right afterwards was one of those, and is named; one that fails again has failed. Where many fail, the
-machine is not the reason, and nothing is run again.
+A machine that is busy enough fails a right test now and then: it waits for another process, and has a limit. A test
+that passes on its own right afterwards was one of those, and is named; one that fails again has failed. Where many
+fail, the machine is not the reason, and nothing is run again.
 
     python -m tests.run -m 'not slow and not storage'
 """

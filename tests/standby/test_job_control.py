@@ -118,8 +118,8 @@ def begin(shell: Shell) -> tuple[int, int]:
 
 
 def stop(shell: Shell, program: int) -> None:
-    # Not before it waits for a line: a signal that arrives just before a read does not interrupt it, and Python would run
-    # the program's handler only when the read has ended.
+    # Not before it waits for a line: a signal that arrives just before a read does not interrupt it, and Python would
+    # run the program's handler only when the read has ended.
     end = time.monotonic() + 30
     while state(program) != "S":
         assert time.monotonic() < end, f"the program does not wait for a line: {state(program)}"
