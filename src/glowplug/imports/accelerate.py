@@ -1,8 +1,8 @@
 """Makes the import of TensorFlow and Keras faster in a program that knows nothing of it.
 
 Nothing happens until the program imports one of them. Then, if this release of TensorFlow was verified, its shared
-libraries are opened on a thread while numpy is imported and the bytecode of TensorFlow's modules is unpacked from one
-file; parts of the API are put off; and the work on signatures, annotations and places that nobody reads is left out.
+libraries are opened on a thread while the bytecode of TensorFlow's modules is unpacked from one file; parts of the API
+are put off; and the work on signatures, annotations and places that nobody reads is left out.
 `finder`, `native`, `pages`, `signatures`, `references` and `registries` each hold one of these; this module decides and
 puts them together.
 """
@@ -160,8 +160,10 @@ class Acceleration:
         opening = Opening(package)
         count = 0
         if self._code is not None:
-            self._import_ahead()
+            # First what needs no shared library: the loader opens one at a time, so the first extension module of
+            # numpy would wait here until TensorFlow's are open.
             count = self._code.unpack_next(opening.is_under_way)
+            self._import_ahead()
             with contextlib.suppress(Exception):  # met again by whoever needs it
                 self._meanwhile()
         unpacked = perf_counter_ns()
