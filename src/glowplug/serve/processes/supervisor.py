@@ -25,7 +25,7 @@ from typing import Any
 from glowplug.core.errors import RuntimeFailure
 from glowplug.serve.workers.spec import WorkerSpec
 
-from . import control
+from . import control, priority
 
 FrontEnd = Callable[[socket.socket], int]
 
@@ -275,7 +275,7 @@ def _become_child(parent_died: int) -> None:
 
 def _become_quiet_command() -> None:
     _become_child(signal.SIGKILL)
-    os.nice(19)
+    priority.step_aside()
 
 
 def _signal(pid: int, number: int) -> None:

@@ -14,7 +14,9 @@ from http import HTTPStatus
 
 import httptools
 
+from glowplug.serve.heap import Heap
 from glowplug.serve.lingering import Lingering
+from glowplug.serve.turns import TURN_BYTES, Turns
 
 _MAX_HEADER_BYTES = 1 << 16
 _MAX_PIPELINED = 16
@@ -57,9 +59,13 @@ class Budget:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes, self._taken = max_bytes, 0
 
+    def has(self, size: int) -> bool:
+        """Say whether so much is left."""
+        return self._taken + size <= self.max_bytes
+
     def take(self, size: int) -> bool:
         """Take some of it; say whether there was so much left."""
-        if self._taken + size > self.max_bytes:
+        if not self.has(size):
             return False
         self._taken += size
         return True
@@ -75,6 +81,8 @@ class HttpSettings:
 
     max_body_bytes: int
     bodies: Budget
+    heap: Heap = field(default_factory=Heap)
+    turns: Turns = field(default_factory=Turns)
     idle_seconds: float = 75.0
     error_body: Callable[[str], bytes] = lambda text: text.encode()
 
@@ -97,6 +105,8 @@ class Connection(asyncio.Protocol):
         self._deaf = False  # what is received means nothing any more
         self._broken = False  # nothing can be written any more
         self._taken = 0  # of the budget for bodies
+        self._turn_bytes = 0  # received since it was this connection's turn
+        self._resting = False  # until it is again
         self._writable: asyncio.Future[None] | None = None  # set while the client takes nothing
         self._reset()
 
@@ -121,8 +131,8 @@ class Connection(asyncio.Protocol):
         self._open.discard(self)
         self._deaf = self._broken = True
         self._waiting.clear()
-        self._settings.bodies.give_back(self._taken)
-        self._taken = 0
+        self._reset()
+        self._give_back(self._taken)
         self.resume_writing()
         if self._timer is not None:
             self._timer.cancel()
@@ -140,8 +150,21 @@ class Connection(asyncio.Protocol):
         self._writable = None
 
     def data_received(self, data: bytes) -> None:
+        self._turn_bytes += len(data)
         while data and not self._deaf:
             data = self._feed(data)
+        transport = self._transport
+        if self._turn_bytes < TURN_BYTES or self._resting or transport is None or transport.is_closing():
+            return
+        self._resting = True
+        transport.pause_reading()
+        self._settings.turns.wait(self._turn)
+
+    def _turn(self) -> None:
+        """Receive more: the others have had their turn."""
+        self._resting, self._turn_bytes = False, 0
+        if not self._broken and len(self._waiting) < _MAX_PIPELINED:
+            self._listen()
 
     def _feed(self, data: bytes) -> bytes:
         """Have data parsed; return what has to be parsed anew."""
@@ -196,6 +219,8 @@ class Connection(asyncio.Protocol):
             raise _TooLargeError(
                 413, f"the body is larger than {self._settings.max_body_bytes} bytes (--max-request-bytes)"
             )
+        if length.isdigit() and not self._settings.bodies.has(int(length)):
+            raise self._no_room()
         if self._headers.get(b"expect", b"").lower() == b"100-continue" and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -206,13 +231,13 @@ class Connection(asyncio.Protocol):
                 413, f"the body is larger than {self._settings.max_body_bytes} bytes (--max-request-bytes)"
             )
         if not self._settings.bodies.take(len(data)):
-            raise _TooLargeError(
-                503,
-                f"all bodies together are larger than {self._settings.bodies.max_bytes} bytes (--max-bodies-bytes); "
-                "try again",
-            )
+            raise self._no_room()
         self._taken += len(data)
         self._body.append(data)
+
+    def _no_room(self) -> _TooLargeError:
+        most = self._settings.bodies.max_bytes
+        return _TooLargeError(503, f"all bodies together are larger than {most} bytes (--max-bodies-bytes); try again")
 
     def on_message_complete(self) -> None:
         if self._parser.should_upgrade():
@@ -279,8 +304,11 @@ class Connection(asyncio.Protocol):
         self._rest()
 
     def _listen(self) -> None:
-        if self._transport is not None and self._writable is None and not self._transport.is_reading():
-            self._transport.resume_reading()
+        transport = self._transport
+        if transport is None or transport.is_closing() or self._writable is not None or self._resting:
+            return
+        if not transport.is_reading():
+            transport.resume_reading()
 
     async def _until_writable(self) -> None:
         """Answer no more while the client takes nothing of what it has; it must take something before long."""
@@ -302,6 +330,7 @@ class Connection(asyncio.Protocol):
         size = min(size, self._taken)
         self._taken -= size
         self._settings.bodies.give_back(size)
+        self._settings.heap.freed(size)
 
     def _write(self, response: Response, *, keep: bool, with_body: bool = True) -> None:
         if self._transport is None or self._broken:
@@ -316,6 +345,7 @@ class Connection(asyncio.Protocol):
             f"Content-Type: {response.content_type}\r\nContent-Length: {len(body)}\r\n{extra}\r\n"
         )
         self._transport.write(head.encode() + body if with_body else head.encode())
+        self._settings.heap.freed(len(body))
 
     def _refuse(self, status: int, text: str) -> None:
         """Answer what cannot be parsed and close: where the next request begins is unknown."""
@@ -351,7 +381,9 @@ class Connection(asyncio.Protocol):
         """Close behind an answer that the client may still have to find: what it goes on to send is dropped."""
         if self._transport is not None and not self._broken:
             self._deaf = self._broken = True
-            self._lingering = Lingering(self._transport, self.connection_lost, hurry=self._draining)
+            self._lingering = Lingering(
+                self._transport, self.connection_lost, self._settings.turns, hurry=self._draining
+            )
 
     def drain(self) -> None:
         """Close after the requests that are already here."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from glowplug.core.errors import GlowplugError, RequestError
 from glowplug.serve.access import Gate
+from glowplug.serve.heap import Heap
 from glowplug.serve.log import Log
 from glowplug.serve.wire.statuses import code_of
 
@@ -39,6 +40,7 @@ class Bounds:
     message_bytes: int
     together_bytes: int
     unfolded_bytes: int
+    heap: Heap = field(default_factory=Heap)
     held_bytes: int = 0
     held_unfolded_bytes: int = 0
 
@@ -174,6 +176,8 @@ class Call(Stream):
             raise RequestError("large messages of other calls fill the memory", code="RESOURCE_EXHAUSTED")
         bounds.held_bytes += change
         self._held += change
+        if change < 0:
+            bounds.heap.freed(-change)
 
     def _take(self, message: bytes, packed: bool) -> None:
         if self._messages is None:
@@ -237,6 +241,7 @@ class Call(Stream):
         if self._done:
             return
         self._finish()
+        self._bounds.heap.freed(len(reply))
         sender = self._connection.sender
         if compress:
             sender.head(self, GZIP_HEAD)
