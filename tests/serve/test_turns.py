@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 
 import grpc
 import uvloop
@@ -113,3 +114,92 @@ def test_a_large_message_is_received_in_turns(monkeypatch):
         with grpc.insecure_channel(server.address, options=options) as channel:
             assert channel.unary_unary("/test/Echo")(BODY, timeout=60) == BODY
     assert len(waits) >= len(BODY) // (TURN_BYTES + LARGEST_READ)
+
+
+async def sent(data, settings, until):
+    """Send data to a connection whose requests are never answered; return it once `until` holds of it."""
+
+    async def never(request: Request) -> Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    loop, connections = asyncio.get_running_loop(), set()
+    server = await loop.create_server(lambda: Connection(never, settings, connections), "127.0.0.1", 0)
+    _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    writer.write(data)
+    async with asyncio.timeout(60):
+        while not (connections and until(next(iter(connections)))):
+            await asyncio.sleep(0)
+    return next(iter(connections)), writer
+
+
+def test_a_body_in_tiny_chunks_takes_no_more_room_than_its_bytes():
+    async def room():
+        size, body = 2, 1 << 20
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        data = head + b"%x\r\nab\r\n" % size * (body // size)
+        settings = HttpSettings(body, Budget(body), turns=Turns())
+        connection, writer = await sent(data, settings, lambda one: one._body_bytes == body)
+        found = sum(map(sys.getsizeof, connection._body))
+        writer.close()
+        return found / body
+
+    assert run(room()) < 1.5
+
+
+def test_of_thousands_of_requests_in_one_packet_few_are_held_at_a_time():
+    async def held():
+        request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+        settings = HttpSettings(1000, Budget(1000), turns=Turns())
+        connection, writer = await sent(request * 5000, settings, lambda one: one._waiting)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        found = len(connection._waiting)
+        writer.close()
+        return found
+
+    assert run(held()) < 1000
+
+
+def test_requests_in_one_packet_are_all_answered_in_order():
+    async def answers():
+        async def answer(request: Request) -> Response:
+            return Response(200, request.path.encode())
+
+        settings, count = HttpSettings(1000, Budget(1000), turns=Turns()), 3000
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Connection(answer, settings, set()), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"".join(b"GET /%04d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in range(count)))
+        found = []
+        async with asyncio.timeout(60):
+            for _ in range(count):
+                await reader.readuntil(b"\r\n\r\n")
+                found.append(int((await reader.readexactly(5))[1:]))
+        writer.close()
+        server.close()
+        return found
+
+    assert run(answers()) == list(range(3000))
+
+
+def test_a_connection_goes_on_after_an_answer_that_was_taken_slowly():
+    async def answers():
+        async def answer(request: Request) -> Response:
+            return Response(200, BODY)
+
+        settings = HttpSettings(1000, Budget(1000), turns=Turns())
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Connection(answer, settings, set()), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        found = []
+        async with asyncio.timeout(60):
+            for _ in range(3):
+                writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                await reader.readuntil(b"\r\n\r\n")
+                found.append(len(await reader.readexactly(len(BODY))))
+        writer.close()
+        server.close()
+        return found
+
+    assert run(answers()) == [len(BODY)] * 3

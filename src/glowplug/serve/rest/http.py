@@ -6,6 +6,7 @@ httptools parses; what is left is small, and far faster than a framework around 
 from __future__ import annotations
 
 import asyncio
+import time
 import zlib
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,9 @@ from glowplug.serve.turns import TURN_BYTES, Turns
 
 _MAX_HEADER_BYTES = 1 << 16
 _MAX_PIPELINED = 16
+_SLICE_BYTES = 1 << 14  # parsed at a time: it may be thousands of requests, or of chunks
+_TURN_SECONDS = 0.002  # what one connection may have parsed before the others have their turn
+_SMALL_PIECE_BYTES = 1 << 12  # of a body: an object for each chunk of a byte would take fifty times its room
 _OFFER = frozenset({b"connection", b"upgrade", b"http2-settings", b"expect"})  # not said again when declined
 _GZIP_FROM_BYTES = 1 << 12
 _GZIP_LEVEL = 1
@@ -107,6 +111,7 @@ class Connection(asyncio.Protocol):
         self._taken = 0  # of the budget for bodies
         self._turn_bytes = 0  # received since it was this connection's turn
         self._resting = False  # until it is again
+        self._unparsed = b""  # what came, and is parsed in a later turn
         self._writable: asyncio.Future[None] | None = None  # set while the client takes nothing
         self._reset()
 
@@ -115,7 +120,7 @@ class Connection(asyncio.Protocol):
         self._headers: dict[bytes, bytes] = {}
         self._header_bytes = 0
         self._unreported_bytes = 0
-        self._body: list[bytes] = []
+        self._body: list[bytes | bytearray] = []
         self._body_bytes = 0
 
     # asyncio calls these
@@ -131,6 +136,7 @@ class Connection(asyncio.Protocol):
         self._open.discard(self)
         self._deaf = self._broken = True
         self._waiting.clear()
+        self._unparsed = b""
         self._reset()
         self._give_back(self._taken)
         self.resume_writing()
@@ -148,20 +154,44 @@ class Connection(asyncio.Protocol):
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
+        if self._task is None:
+            self._listen()
 
     def data_received(self, data: bytes) -> None:
         self._turn_bytes += len(data)
-        while data and not self._deaf:
-            data = self._feed(data)
-        transport = self._transport
-        if self._turn_bytes < TURN_BYTES or self._resting or transport is None or transport.is_closing():
+        if self._unparsed:
+            self._unparsed += data
+        else:
+            self._parse(data)
+        if self._turn_bytes >= TURN_BYTES:
+            self._wait_for_turn()
+
+    def _parse(self, data: bytes) -> None:
+        """Have data parsed, as far as it goes in one turn."""
+        if len(data) <= _SLICE_BYTES:
+            while data and not self._deaf:
+                data = self._feed(data)
             return
-        self._resting = True
-        transport.pause_reading()
-        self._settings.turns.wait(self._turn)
+        until = time.monotonic() + _TURN_SECONDS
+        for start in range(0, len(data), _SLICE_BYTES):
+            if time.monotonic() > until or len(self._waiting) >= _MAX_PIPELINED:
+                self._unparsed = data[start:]
+                self._wait_for_turn()
+                return
+            part = data[start : start + _SLICE_BYTES]
+            while part and not self._deaf:
+                part = self._feed(part)
+            if self._deaf:
+                return
+
+    def _wait_for_turn(self) -> None:
+        if not self._resting and self._transport is not None and not self._transport.is_closing():
+            self._resting = True
+            self._transport.pause_reading()
+            self._settings.turns.wait(self._turn)
 
     def _turn(self) -> None:
-        """Receive more: the others have had their turn."""
+        """Go on: the others have had their turn."""
         self._resting, self._turn_bytes = False, 0
         if not self._broken and len(self._waiting) < _MAX_PIPELINED:
             self._listen()
@@ -233,7 +263,12 @@ class Connection(asyncio.Protocol):
         if not self._settings.bodies.take(len(data)):
             raise self._no_room()
         self._taken += len(data)
-        self._body.append(data)
+        if len(data) >= _SMALL_PIECE_BYTES:
+            self._body.append(data)
+        elif self._body and isinstance(self._body[-1], bytearray):
+            self._body[-1] += data
+        else:
+            self._body.append(bytearray(data) if self._body else data)
 
     def _no_room(self) -> _TooLargeError:
         most = self._settings.bodies.max_bytes
@@ -243,7 +278,8 @@ class Connection(asyncio.Protocol):
         if self._parser.should_upgrade():
             return  # without its body: `_without_offer` has it parsed again
         path = self._url.partition(b"?")[0].decode("ascii", "replace")
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        first = self._body[0] if len(self._body) == 1 else b""
+        body = first if isinstance(first, bytes) and first else b"".join(self._body)
         gzip = self._headers.get(b"content-encoding", b"").lower() == b"gzip"
         request = Request(self._parser.get_method().decode(), path, self._headers, body, self._local, gzip)
         keep = self._parser.should_keep_alive()
@@ -307,7 +343,10 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing() or self._writable is not None or self._resting:
             return
-        if not transport.is_reading():
+        if self._unparsed and not self._deaf:
+            data, self._unparsed = self._unparsed, b""
+            self._parse(data)
+        if not self._unparsed and not self._resting and not transport.is_reading():
             transport.resume_reading()
 
     async def _until_writable(self) -> None:
