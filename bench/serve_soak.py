@@ -3,8 +3,7 @@
 REST and gRPC at once, good requests and bad ones, small tensors and large ones, to one model that stays and to one of
 which a new version appears every `--every` seconds: a plain SavedModel, which the server packs, and a bundle in turns.
 The older version is deleted once the new one answers. The bars: every good request is answered with 200, and from the
-first fifth of the run to the last the private memory of the processes that stay, and the descriptors, grow by no more
-than `BARS`.
+second fifth of the run to the last the memory and the descriptors grow by no more than `BARS`.
 """
 
 from __future__ import annotations
@@ -77,22 +76,35 @@ class Versions:
         return str(document.get("model_version_status", [{}])[0].get("state", "unknown"))
 
 
-def look(server: serving.Server) -> dict[str, Any]:
-    """Return what the server holds. Workers may end while they are looked at."""
-    supervisor = psutil.Process(server.process.pid)
-    children = sorted(supervisor.children(recursive=True), key=lambda child: child.pid)
-    found = {"all_bytes": 0, "descriptors": 0, "processes": 0}
-    for process in (supervisor, *children):
-        try:
-            size, descriptors = process.memory_full_info().uss, process.num_fds()
-        except psutil.Error:
-            continue
-        found["all_bytes"] += size
-        found["processes"] += 1
-        if process is supervisor or process is children[0]:
-            found["descriptors"] += descriptors
-            found["supervisor_bytes" if process is supervisor else "front_end_bytes"] = size
-    return found
+class Look:
+    """Looks at what the processes of a server hold. Memory is what is not a file's: pages of libraries count as private
+    or not by what else runs on the machine. What packs a model is left out, since it comes and goes.
+    """
+
+    def __init__(self, server: serving.Server) -> None:
+        self._supervisor = psutil.Process(server.process.pid)
+        self._front = min(self._supervisor.children(), key=lambda child: child.pid)  # forked first
+
+    def __call__(self) -> dict[str, Any]:
+        words = self._supervisor.cmdline()
+        found = {"all_bytes": 0, "descriptors": 0, "processes": 0}
+        for process in (self._supervisor, *self._supervisor.children()):
+            try:
+                if process.cmdline() != words:
+                    continue
+                found["all_bytes"] += _field(process.pid, "smaps_rollup", "Pss_Anon")
+                found["processes"] += 1
+            except (psutil.Error, OSError):  # workers may end while they are looked at
+                continue
+        for name, process in (("supervisor_bytes", self._supervisor), ("front_end_bytes", self._front)):
+            found[name] = _field(process.pid, "status", "RssAnon")
+            found["descriptors"] += process.num_fds()
+        return found
+
+
+def _field(pid: int, name: str, key: str) -> int:
+    lines = Path(f"/proc/{pid}/{name}").read_text().splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:")), 0)
 
 
 def growth(series: list[dict[str, Any]]) -> dict[str, float]:
@@ -128,14 +140,14 @@ def main() -> None:
                 ("m", "rest", large, 5, "200"),
                 ("v", "rest", rest, 40, "200"),
             ]
-            began = time.monotonic()
+            look, began = Look(server), time.monotonic()
             clients = [
                 serving.start_client(server, protocol, body, "--rate", rate, "--seconds", args.seconds, model=model)
                 for model, protocol, body, rate, _ in mixed
             ]
             versions.start(server.rest)
             while any(client.poll() is None for client in clients):
-                series.append({"s": round(time.monotonic() - began, 1), **look(server)})
+                series.append({"s": round(time.monotonic() - began, 1), **look()})
                 time.sleep(min(5.0, args.seconds / 12))
             seen = [serving.finish(client) for client in clients]
             versions.stop()
