@@ -16,7 +16,7 @@ from glowplug.core.errors import RequestError
 from glowplug.core.manifest import TensorSpec
 
 from .calls import Arrays
-from .json_tensor import dumps, has_words, json_type, parse, to_array, to_json
+from .json_tensor import dumps, json_type, parse, to_array, to_json
 from .limits import Limits
 from .v2_tensor import from_raw, input_dtype, output_datatype, shape_of, to_raw
 
@@ -48,7 +48,7 @@ class _Input:
 
 @dataclass(frozen=True, slots=True)
 class InferBody:
-    """A parsed document: the head, and the inputs, not yet arrays (`words`: see `has_words`)."""
+    """A parsed document: the head, and the inputs, not yet arrays (`words`: see `_has_words`)."""
 
     head: InferHead
     inputs: tuple[_Input, ...]
@@ -91,7 +91,13 @@ def read_document(text: bytes, limits: Limits) -> InferBody:
     if not isinstance(identity, str) or len(identity) > _MAX_ID:
         raise RequestError(f"'id' must be a string of at most {_MAX_ID} characters", seen=json_type(identity))
     head = InferHead(identity, signature, tuple(outputs), tuple(binary), all_binary)
-    return InferBody(head, inputs, has_words(text))
+    return InferBody(head, inputs, _has_words(text, names))
+
+
+def _has_words(text: bytes, names: list[str]) -> bool:
+    """Say whether a document may hold `true`, `false` or `null`: each has a letter that is then not one of a name's."""
+    known = "".join(names).encode(errors="replace")
+    return b"\\" in text or any(text.count(letter) != known.count(letter) for letter in (b"r", b"l"))
 
 
 def _objects(document: dict[str, Any], key: str, *, needed: bool) -> list[dict[str, Any]]:
