@@ -160,17 +160,20 @@ class Connection(asyncio.Protocol, Generic[Head]):
         if self._postponed:
             self._postponed.append(data)
             return
-        if self._pending or not self._greeted:
-            self._missing -= len(data)
-            self._pending.append(data)
-            if self._missing > 0 and self._greeted:
-                return
-            data = b"".join(self._pending)
-            self._pending = []
+        position = 0
         try:
             if not self._greeted:
-                data = self._greet(data)
-            self._take(data)
+                data = self._greet(b"".join([*self._pending, data]))
+            while self._pending and self._greeted and position < len(data):  # of what was read, only a frame is copied
+                part = data[position : position + self._missing]
+                position += len(part)
+                self._pending.append(part)
+                self._missing -= len(part)
+                if not self._missing:
+                    whole, self._pending = b"".join(self._pending), []
+                    self._take(whole)
+            if position < len(data) and not self._closing:
+                self._take(data, position)
         except BrokenConnectionError as error:
             self._close(error.code, str(error))
         except Exception as error:  # the process boundary
@@ -185,12 +188,12 @@ class Connection(asyncio.Protocol, Generic[Head]):
         if len(data) < size:
             self._pending = [data]
             return b""
-        self._greeted = True
+        self._greeted, self._pending = True, []
         return data[size:]
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: bytes, position: int = 0) -> None:
         """Take apart what came; keep what is not yet a whole frame, and what would keep others waiting."""
-        position, end = 0, len(data)
+        end = len(data)
         unpack, clock = frames.HEAD.unpack_from, time.monotonic
         until = clock() + _TURN_SECONDS
         while end - position >= frames.HEAD_BYTES:
