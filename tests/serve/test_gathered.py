@@ -1,4 +1,4 @@
-"""Parts of messages are put together as they were sent, whatever the parts were, and take no more room than they hold."""
+"""Parts of messages are put together as they were sent, whatever they were, and take no more room than they hold."""
 
 from __future__ import annotations
 
