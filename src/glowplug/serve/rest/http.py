@@ -20,6 +20,7 @@ from glowplug.serve.lingering import Lingering
 from glowplug.serve.turns import TURN_BYTES, Turns
 
 _MAX_HEADER_BYTES = 1 << 16
+_FIELD_BYTES = 4  # of a field beside its name and value: colon, blank, end of line
 _MAX_PIPELINED = 16
 _SLICE_BYTES = 1 << 14  # parsed at a time: it may be thousands of requests, or of chunks
 _TURN_SECONDS = 0.002  # what one connection may have parsed before the others have their turn
@@ -240,7 +241,7 @@ class Connection(asyncio.Protocol):
         self._count_header(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count_header(len(name) + len(value))
+        self._count_header(len(name) + len(value) + _FIELD_BYTES)
         self._headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
