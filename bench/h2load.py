@@ -62,7 +62,7 @@ def load(
     with tempfile.NamedTemporaryFile("r", suffix=".tsv") as log:
         command = ["h2load", "-c", connections, "-t", 1, *options]
         _run([*command, "-D", WARM_UP_SECONDS, url])
-        output = _run([*command, "-D", seconds, "--log-file", log.name, url])
+        output = _run([*command, "-D", max(1, round(seconds)), "--log-file", log.name, url])
         lines = [line.split("\t") for line in log.read().splitlines()]
     requests = _number(output, r"requests: \d+ total, \d+ started, (\d+) done")
     received = _number(output, r"headers .*?\((\d+)\) data")
@@ -72,7 +72,7 @@ def load(
     outcomes = Counter(line[1] if line[1] != "-1" else "connection lost" for line in lines)
     return {
         "requests": requests,
-        "per_second": round(requests / seconds, 1),
+        "per_second": round(requests / max(1, round(seconds)), 1),
         "outcomes": dict(outcomes),
         "retried": 0,
         "median_ms": round(median(times), 3),

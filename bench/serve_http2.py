@@ -21,8 +21,8 @@ import machine
 import numpy as np
 import serving
 
+from glowplug.core.dtypes import BY_NAME
 from glowplug.serve.wire.messages import serving as serving_message
-from glowplug.serve.wire.tensor_proto import encode
 
 KINDS = ("ours", "grpcio")
 CASES = {"small, one connection": ((784,), 1), "small, 16 connections": ((784,), 16), "1 MB": ((512, 512), 2)}
@@ -30,10 +30,13 @@ BAR = 1.3
 
 
 def message(folder: Path, shape: tuple[int, ...]) -> Path:
-    """Write a message with one tensor of numbers; return its file."""
+    """Write a message with one tensor, as bytes, which is how TensorFlow's clients send it; return its file."""
     request = serving_message("PredictRequest")()
     request.model_spec.name = "m"
-    request.inputs["x"].CopyFrom(encode(np.random.default_rng(1).random((1, *shape)).astype(np.float32), "float32"))
+    tensor, array = request.inputs["x"], np.random.default_rng(1).random((1, *shape)).astype(np.float32)
+    tensor.dtype, tensor.tensor_content = BY_NAME["float32"].code, array.tobytes()
+    for size in array.shape:
+        tensor.tensor_shape.dim.add(size=size)
     target = folder / f"{'x'.join(map(str, shape))}.pb"
     target.write_bytes(request.SerializeToString())
     return target

@@ -38,6 +38,14 @@ METHODS = {
 }
 
 
+COMPARED = (("rest infer", "rest predict"), ("rest infer, bytes", "rest predict"), ("grpc infer", "grpc predict"))
+
+
+def ratio(ours: list[float], theirs: list[float]) -> float:
+    """Return the middle of the ratios of blocks that took turns."""
+    return round(statistics.median(one / other for one, other in zip(ours, theirs, strict=True)), 2)
+
+
 def requests() -> dict[str, dict[str, Any]]:
     """Return the same row for each way: body and headers over REST, a message over gRPC."""
     shape, dtype = models.INPUTS[MODEL]
@@ -123,7 +131,10 @@ def main() -> None:
                 runs[way].append((time.perf_counter() - began) / args.requests)
     for way, found in runs.items():
         print(f"{way}: {statistics.median(found) * 1e6:.0f} us a request ({min(found) * 1e6:.0f} at best)")
-    document = {"machine": machine.describe(), "requests": args.requests, "seconds": runs}
+    ratios = {f"{way} / {other}": ratio(runs[way], runs[other]) for way, other in COMPARED}
+    ratios |= {f"{way} / without": ratio(runs[way], runs[way.removesuffix(", tls")]) for way in runs if "tls" in way}
+    print(ratios)
+    document = {"machine": machine.describe(), "requests": args.requests, "ratios": ratios, "seconds": runs}
     machine.write_result("serve_v2", document, partial=args.rounds < 10)
 
 

@@ -135,6 +135,36 @@ def test_a_refused_configuration_changes_nothing_and_is_tried_again(half_plus_tw
         assert len([event for event in server.events if event["event"] == "config_refused"]) == 1
 
 
+def test_an_empty_configuration_is_one_that_is_being_written(half_plus_two, tmp_path):
+    file = tmp_path / "models.config"
+    file.write_text(config_of(half=(half_plus_two, "")))
+    flags = ("--model_config_file_poll_wait_seconds=0.1", "--file_system_poll_wait_seconds=0.1")
+    with Server(f"--model_config_file={file}", *flags) as server:
+        file.write_text("")
+        assert "is empty" in server.wait_event("config_refused")["error"]
+        assert server.post("/v1/models/half:predict", ONE)[0] == 200
+        assert server.request("GET", "/readyz")[0] == 200
+        replace_file(file, config_of(other=(half_plus_two, "")))
+        server.wait_event("available", model="other")
+        replace_file(file, "model_config_list {}")
+        server.wait_event("config_loaded", models=[])
+
+
+def test_a_terminal_that_is_closed_lets_calls_finish_and_ends_the_server(half_plus_two):
+    with Server(f"half={half_plus_two}") as server:
+        everyone = psutil.Process(server.process.pid).children(recursive=True)
+        for child in everyone:  # a terminal tells all of them
+            child.send_signal(signal.SIGHUP)
+        assert server.post("/v1/models/half:predict", ONE)[0] == 200
+        server.process.send_signal(signal.SIGHUP)
+        assert server.process.wait(30) == 0
+        assert not psutil.wait_procs(everyone, timeout=20)[1]
+        assert [event["event"] for event in server.events if event["event"] in ("draining", "stopped")] == [
+            "draining",
+            "stopped",
+        ]
+
+
 def test_thousands_of_digits_in_a_path(server):
     status, document = server.get(f"/v1/models/half/versions/{'9' * 5000}")
     assert status == 400

@@ -1,13 +1,16 @@
-"""A worker gives back the memory of a large call."""
+"""A worker and the front end give back the memory of large calls."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 
+import grpc
 import numpy as np
 import psutil
 import pytest
 
+from glowplug.serve import heap as front_end
 from glowplug.serve.wire.messages import serving
 from glowplug.serve.workers.heap import LARGE_BYTES, Heap
 from tests.serve.server import Server
@@ -66,3 +69,55 @@ def test_private_memory_falls_back_after_a_tensor_of_200_megabytes(half_plus_two
                 break
             server.request("GET", "/healthz")
         assert private_bytes(worker) - before < 60 * MEGABYTE
+
+
+def test_the_front_end_gives_back_once_what_several_bodies_left():
+    async def trims():
+        told = asyncio.Event()
+        heap = front_end.Heap(told.set)
+        heap.freed(front_end.LARGE_BYTES - 1)
+        for _ in range(front_end._OWED_BYTES // front_end.LARGE_BYTES - 1):
+            heap.freed(front_end.LARGE_BYTES)
+        assert heap._timer is None
+        for _ in range(10):
+            heap.freed(front_end.LARGE_BYTES)
+        assert heap._timer is not None
+        await asyncio.wait_for(told.wait(), 60)
+        assert heap._timer is None
+        return heap.trims
+
+    assert asyncio.run(trims()) == 1
+
+
+def test_the_front_end_gives_back_although_more_comes(monkeypatch):
+    monkeypatch.setattr(front_end, "_PATIENCE_S", 3600.0)
+    monkeypatch.setattr(front_end, "_LONGEST_S", 0.01)
+
+    async def trims():
+        told = asyncio.Event()
+        heap = front_end.Heap(told.set)
+        while not told.is_set():
+            heap.freed(front_end._OWED_BYTES)
+            await asyncio.sleep(0)
+        return heap.trims
+
+    assert asyncio.run(asyncio.wait_for(trims(), 60)) == 1
+
+
+@pytest.mark.tensorflow
+def test_the_front_end_is_small_again_after_messages_that_unfold(half_plus_two):
+    with Server(f"half={half_plus_two}", "--no-pack") as server:
+        front = min(psutil.Process(server.process.pid).children(), key=lambda child: child.pid)
+        server.predict("half", {"x": np.zeros(10, np.float32)})
+        before = private_bytes(front)
+        bomb, method = bytes(200 * MEGABYTE), "/tensorflow.serving.PredictionService/Predict"
+        options = [("grpc.max_send_message_length", -1)]
+        with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=options) as channel:
+            stub = channel.unary_unary(method)
+            calls = [stub.future(bomb, timeout=120, compression=grpc.Compression.Gzip) for _ in range(3)]
+            assert {call.code() for call in calls} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        for _ in range(1200):  # until no call has come for a moment
+            if private_bytes(front) - before < 40 * MEGABYTE:
+                break
+            server.request("GET", "/healthz")
+        assert private_bytes(front) - before < 40 * MEGABYTE

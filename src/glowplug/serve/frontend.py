@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from glowplug.core.errors import GlowplugError
 
 from .access import Gate, Tokens
+from .heap import Heap
 from .listening import Listener
 from .log import Log
 from .metrics.history import History
@@ -124,10 +125,11 @@ async def _serve(channel: socket.socket, settings: Settings, log: Log) -> None:
         handler = with_tokens(handler, gate, reporting, {HOME} if shows_page else ())
     if settings.cors:
         handler = with_cors(handler, tokens=tokens is not None)
+    heap = Heap()
     manager.configure(settings.models)  # first, so that workers load while the ports are opened
     async with (
-        _rest(settings, handler, log) as rest,
-        _grpc(settings, service, manager, parsers, bodies, metrics, gate, log, watch, is_ready) as grpc,
+        _rest(settings, handler, log, heap) as rest,
+        _grpc(settings, service, manager, parsers, bodies, metrics, gate, log, watch, is_ready, heap) as grpc,
     ):
         log.event("listening", rest=settings.rest_port, grpc=settings.grpc_port, host=settings.host)
         watching = asyncio.ensure_future(manager.run())
@@ -204,10 +206,10 @@ def _pages(settings: Settings, metrics: Metrics, processes: Processes, catalog: 
 
 
 @contextlib.asynccontextmanager
-async def _rest(settings: Settings, routes: Handler, log: Log) -> AsyncIterator[Listener]:
+async def _rest(settings: Settings, routes: Handler, log: Log, heap: Heap) -> AsyncIterator[Listener]:
     """Listen for REST for the length of the block; afterwards finish the requests that are here."""
     connections: set[Connection] = set()
-    bounds = HttpSettings(settings.limits.request_bytes, Budget(settings.bodies_bytes), error_body=error_body)
+    bounds = HttpSettings(settings.limits.request_bytes, Budget(settings.bodies_bytes), heap, error_body=error_body)
     listener = Listener(lambda: Connection(routes, bounds, connections), log, "http/1.1")
     if settings.rest_port:
         await listener.open_port(settings.host, settings.rest_port, settings.rest_tls)
@@ -235,6 +237,7 @@ async def _grpc(
     log: Log,
     watch: Watch | None,
     is_ready: Any,
+    heap: Heap,
 ) -> AsyncIterator[Listener | None]:
     """Listen for gRPC for the length of the block; afterwards finish the calls that are here."""
     if not (settings.grpc_port or settings.grpc_socket or settings.control_socket):
@@ -253,7 +256,8 @@ async def _grpc(
         **health.methods(is_ready),
         **reflection.methods(),
     }
-    rpc, control = RpcServer(methods, settings.limits, log, gate), RpcServer(methods, settings.limits, log)
+    rpc = RpcServer(methods, settings.limits, log, gate, heap)
+    control = RpcServer(methods, settings.limits, log, heap=heap)
     listener, private = Listener(rpc.connection, log, "h2"), Listener(control.connection, log, "h2")
     if settings.grpc_port:
         await listener.open_port(settings.host, settings.grpc_port, settings.grpc_tls)

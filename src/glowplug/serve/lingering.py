@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from .turns import TURN_BYTES, Turns
+
 _SILENCE_SECONDS = 1.0  # a peer that sends nothing for so long has sent everything, and closing harms nobody
 _HURRIED_SECONDS = 0.1  # the same for a server that is about to end
 _LONGEST_SECONDS = 5.0  # from when everything of ours is out
@@ -23,11 +25,13 @@ class Lingering(asyncio.Protocol):
     Nothing may be written to the transport afterwards: it is shut down once everything before is out.
     """
 
-    def __init__(self, transport: asyncio.Transport, lost: Callable[[Exception | None], None], *, hurry: bool) -> None:
-        self._transport, self._lost = transport, lost
+    def __init__(
+        self, transport: asyncio.Transport, lost: Callable[[Exception | None], None], turns: Turns, *, hurry: bool
+    ) -> None:
+        self._transport, self._lost, self._turns = transport, lost, turns
         self._loop = asyncio.get_running_loop()
         self._silence = _HURRIED_SECONDS if hurry else _SILENCE_SECONDS
-        self._received = 0
+        self._received = self._turn_ends = 0
         self._seen = (0, transport.get_write_buffer_size())
         self._moved_at = self._out_at = self._loop.time()
         self._timer = self._loop.call_later(self._silence, self._check)
@@ -44,6 +48,14 @@ class Lingering(asyncio.Protocol):
         self._received += len(data)
         if self._received > _MAX_BYTES:
             self._transport.abort()
+        elif self._received >= self._turn_ends and not self._transport.is_closing():
+            self._transport.pause_reading()
+            self._turns.wait(self._read_on)
+
+    def _read_on(self) -> None:
+        self._turn_ends = self._received + TURN_BYTES
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Pass it on."""

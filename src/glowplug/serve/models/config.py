@@ -77,6 +77,16 @@ def read_config_file(path: Path) -> list[ModelConfig]:
     return from_message(read_text(path, "ModelServerConfig"))
 
 
+def read_changed_config_file(path: Path) -> list[ModelConfig]:
+    """Read `--model_config_file` again. An empty one is being written, and does not mean that nothing is served."""
+    config = read_text(path, "ModelServerConfig")
+    if config.WhichOneof("config") is None:
+        raise UsageError(
+            "the configuration is empty", seen=path.name, remedy="to serve no model write `model_config_list {}`"
+        )
+    return from_message(config)
+
+
 def from_message(config: Any) -> list[ModelConfig]:
     """Return the models of a `ModelServerConfig`."""
     if config.WhichOneof("config") == "custom_model_config":

@@ -17,7 +17,7 @@ from glowplug.serve.workers.group import Observer, Spawner
 
 from .arrivals import SETTLE_S, Arrivals
 from .catalog import Catalog, Model
-from .config import ModelConfig, read_config_file
+from .config import ModelConfig, read_changed_config_file
 from .loading import LoadSettings, VersionLoader
 from .mirror_protocol import Status
 from .mirrors import Mirrors
@@ -132,7 +132,7 @@ class Manager:
             if stamp == self._config_stamp and not self._config_refusal:
                 return
             self._config_stamp = stamp
-            self.configure(read_config_file(path))
+            self.configure(read_changed_config_file(path))
         except (GlowplugError, OSError) as error:
             if str(error) != self._config_refusal:
                 self._log.event("config_refused", error=str(error))

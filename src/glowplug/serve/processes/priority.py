@@ -1,4 +1,4 @@
-"""Lower CPU and IO priority for the length of a block, where the system lets a process take it back afterwards."""
+"""Lower CPU and IO priority: for the length of a block, where the system lets a process take it back, or for good."""
 
 from __future__ import annotations
 
@@ -11,7 +11,22 @@ from pathlib import Path
 
 _NICE = 10
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
-_WHO_PROCESS, _BEST_EFFORT_LOWEST, _NONE = 1, (2 << 13) | 7, 0
+_WHO_PROCESS, _BEST_EFFORT_LOWEST, _IDLE, _NONE = 1, (2 << 13) | 7, 3 << 13, 0
+
+
+def step_aside() -> None:
+    """Leave the processors to others for good: this process and its children run where nobody else wants to.
+
+    A low priority alone is not enough: its time slices are as long as anyone's, so that a request would wait for the
+    end of one, and threads on all processors take the memory's bandwidth and the caches from whoever serves.
+    """
+    os.nice(19)
+    with contextlib.suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    with contextlib.suppress(OSError, AttributeError):
+        processors = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, processors[len(processors) // 2 :])
+    _set_io(_IDLE)
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from typing import Any
 from glowplug.core.errors import RuntimeFailure
 from glowplug.serve.workers.spec import WorkerSpec
 
-from . import control
+from . import control, priority
 
 FrontEnd = Callable[[socket.socket], int]
 
@@ -59,6 +59,8 @@ class Supervisor:
         """Serve until stopped; returns the exit code."""
         readable, writable = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         previous = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under `nohup` it means nothing
+            previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: None)
         previous[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         try:
@@ -82,7 +84,7 @@ class Supervisor:
                 return 0
             if signals in ready:
                 for number in os.read(signals, 4096):
-                    if number in (signal.SIGTERM, signal.SIGINT):
+                    if number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                         self._drain()
             if self._channel in ready:
                 self._handle_message()
@@ -271,11 +273,12 @@ def _become_child(parent_died: int) -> None:
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal sends it to everyone; the supervisor decides
 
 
 def _become_quiet_command() -> None:
     _become_child(signal.SIGKILL)
-    os.nice(19)
+    priority.step_aside()
 
 
 def _signal(pid: int, number: int) -> None:

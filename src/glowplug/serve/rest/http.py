@@ -6,6 +6,7 @@ httptools parses; what is left is small, and far faster than a framework around 
 from __future__ import annotations
 
 import asyncio
+import time
 import zlib
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -14,10 +15,16 @@ from http import HTTPStatus
 
 import httptools
 
+from glowplug.serve.heap import Heap
 from glowplug.serve.lingering import Lingering
+from glowplug.serve.turns import TURN_BYTES, Turns
 
 _MAX_HEADER_BYTES = 1 << 16
+_FIELD_BYTES = 4  # of a field beside its name and value: colon, blank, end of line
 _MAX_PIPELINED = 16
+_SLICE_BYTES = 1 << 14  # parsed at a time: it may be thousands of requests, or of chunks
+_TURN_SECONDS = 0.002  # what one connection may have parsed before the others have their turn
+_SMALL_PIECE_BYTES = 1 << 12  # of a body: an object for each chunk of a byte would take fifty times its room
 _OFFER = frozenset({b"connection", b"upgrade", b"http2-settings", b"expect"})  # not said again when declined
 _GZIP_FROM_BYTES = 1 << 12
 _GZIP_LEVEL = 1
@@ -57,9 +64,13 @@ class Budget:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes, self._taken = max_bytes, 0
 
+    def has(self, size: int) -> bool:
+        """Say whether so much is left."""
+        return self._taken + size <= self.max_bytes
+
     def take(self, size: int) -> bool:
         """Take some of it; say whether there was so much left."""
-        if self._taken + size > self.max_bytes:
+        if not self.has(size):
             return False
         self._taken += size
         return True
@@ -75,6 +86,8 @@ class HttpSettings:
 
     max_body_bytes: int
     bodies: Budget
+    heap: Heap = field(default_factory=Heap)
+    turns: Turns = field(default_factory=Turns)
     idle_seconds: float = 75.0
     error_body: Callable[[str], bytes] = lambda text: text.encode()
 
@@ -97,6 +110,9 @@ class Connection(asyncio.Protocol):
         self._deaf = False  # what is received means nothing any more
         self._broken = False  # nothing can be written any more
         self._taken = 0  # of the budget for bodies
+        self._turn_bytes = 0  # received since it was this connection's turn
+        self._resting = False  # until it is again
+        self._unparsed = b""  # what came, and is parsed in a later turn
         self._writable: asyncio.Future[None] | None = None  # set while the client takes nothing
         self._reset()
 
@@ -105,7 +121,7 @@ class Connection(asyncio.Protocol):
         self._headers: dict[bytes, bytes] = {}
         self._header_bytes = 0
         self._unreported_bytes = 0
-        self._body: list[bytes] = []
+        self._body: list[bytes | bytearray] = []
         self._body_bytes = 0
 
     # asyncio calls these
@@ -121,8 +137,9 @@ class Connection(asyncio.Protocol):
         self._open.discard(self)
         self._deaf = self._broken = True
         self._waiting.clear()
-        self._settings.bodies.give_back(self._taken)
-        self._taken = 0
+        self._unparsed = b""
+        self._reset()
+        self._give_back(self._taken)
         self.resume_writing()
         if self._timer is not None:
             self._timer.cancel()
@@ -138,10 +155,47 @@ class Connection(asyncio.Protocol):
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
+        if self._task is None:
+            self._listen()
 
     def data_received(self, data: bytes) -> None:
-        while data and not self._deaf:
-            data = self._feed(data)
+        self._turn_bytes += len(data)
+        if self._unparsed:
+            self._unparsed += data
+        else:
+            self._parse(data)
+        if self._turn_bytes >= TURN_BYTES:
+            self._wait_for_turn()
+
+    def _parse(self, data: bytes) -> None:
+        """Have data parsed, as far as it goes in one turn."""
+        if len(data) <= _SLICE_BYTES:
+            while data and not self._deaf:
+                data = self._feed(data)
+            return
+        until = time.monotonic() + _TURN_SECONDS
+        for start in range(0, len(data), _SLICE_BYTES):
+            if time.monotonic() > until or len(self._waiting) >= _MAX_PIPELINED:
+                self._unparsed = data[start:]
+                self._wait_for_turn()
+                return
+            part = data[start : start + _SLICE_BYTES]
+            while part and not self._deaf:
+                part = self._feed(part)
+            if self._deaf:
+                return
+
+    def _wait_for_turn(self) -> None:
+        if not self._resting and self._transport is not None and not self._transport.is_closing():
+            self._resting = True
+            self._transport.pause_reading()
+            self._settings.turns.wait(self._turn)
+
+    def _turn(self) -> None:
+        """Go on: the others have had their turn."""
+        self._resting, self._turn_bytes = False, 0
+        if not self._broken and len(self._waiting) < _MAX_PIPELINED:
+            self._listen()
 
     def _feed(self, data: bytes) -> bytes:
         """Have data parsed; return what has to be parsed anew."""
@@ -187,7 +241,7 @@ class Connection(asyncio.Protocol):
         self._count_header(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count_header(len(name) + len(value))
+        self._count_header(len(name) + len(value) + _FIELD_BYTES)
         self._headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
@@ -196,6 +250,8 @@ class Connection(asyncio.Protocol):
             raise _TooLargeError(
                 413, f"the body is larger than {self._settings.max_body_bytes} bytes (--max-request-bytes)"
             )
+        if length.isdigit() and not self._settings.bodies.has(int(length)):
+            raise self._no_room()
         if self._headers.get(b"expect", b"").lower() == b"100-continue" and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -206,19 +262,25 @@ class Connection(asyncio.Protocol):
                 413, f"the body is larger than {self._settings.max_body_bytes} bytes (--max-request-bytes)"
             )
         if not self._settings.bodies.take(len(data)):
-            raise _TooLargeError(
-                503,
-                f"all bodies together are larger than {self._settings.bodies.max_bytes} bytes (--max-bodies-bytes); "
-                "try again",
-            )
+            raise self._no_room()
         self._taken += len(data)
-        self._body.append(data)
+        if len(data) >= _SMALL_PIECE_BYTES:
+            self._body.append(data)
+        elif self._body and isinstance(self._body[-1], bytearray):
+            self._body[-1] += data
+        else:
+            self._body.append(bytearray(data) if self._body else data)
+
+    def _no_room(self) -> _TooLargeError:
+        most = self._settings.bodies.max_bytes
+        return _TooLargeError(503, f"all bodies together are larger than {most} bytes (--max-bodies-bytes); try again")
 
     def on_message_complete(self) -> None:
         if self._parser.should_upgrade():
             return  # without its body: `_without_offer` has it parsed again
         path = self._url.partition(b"?")[0].decode("ascii", "replace")
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        first = self._body[0] if len(self._body) == 1 else b""
+        body = first if isinstance(first, bytes) and first else b"".join(self._body)
         gzip = self._headers.get(b"content-encoding", b"").lower() == b"gzip"
         request = Request(self._parser.get_method().decode(), path, self._headers, body, self._local, gzip)
         keep = self._parser.should_keep_alive()
@@ -279,8 +341,14 @@ class Connection(asyncio.Protocol):
         self._rest()
 
     def _listen(self) -> None:
-        if self._transport is not None and self._writable is None and not self._transport.is_reading():
-            self._transport.resume_reading()
+        transport = self._transport
+        if transport is None or transport.is_closing() or self._writable is not None or self._resting:
+            return
+        if self._unparsed and not self._deaf:
+            data, self._unparsed = self._unparsed, b""
+            self._parse(data)
+        if not self._unparsed and not self._resting and not transport.is_reading():
+            transport.resume_reading()
 
     async def _until_writable(self) -> None:
         """Answer no more while the client takes nothing of what it has; it must take something before long."""
@@ -302,6 +370,7 @@ class Connection(asyncio.Protocol):
         size = min(size, self._taken)
         self._taken -= size
         self._settings.bodies.give_back(size)
+        self._settings.heap.freed(size)
 
     def _write(self, response: Response, *, keep: bool, with_body: bool = True) -> None:
         if self._transport is None or self._broken:
@@ -316,6 +385,7 @@ class Connection(asyncio.Protocol):
             f"Content-Type: {response.content_type}\r\nContent-Length: {len(body)}\r\n{extra}\r\n"
         )
         self._transport.write(head.encode() + body if with_body else head.encode())
+        self._settings.heap.freed(len(body))
 
     def _refuse(self, status: int, text: str) -> None:
         """Answer what cannot be parsed and close: where the next request begins is unknown."""
@@ -351,7 +421,9 @@ class Connection(asyncio.Protocol):
         """Close behind an answer that the client may still have to find: what it goes on to send is dropped."""
         if self._transport is not None and not self._broken:
             self._deaf = self._broken = True
-            self._lingering = Lingering(self._transport, self.connection_lost, hurry=self._draining)
+            self._lingering = Lingering(
+                self._transport, self.connection_lost, self._settings.turns, hurry=self._draining
+            )
 
     def drain(self) -> None:
         """Close after the requests that are already here."""

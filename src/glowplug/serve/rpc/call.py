@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from glowplug.core.errors import GlowplugError, RequestError
 from glowplug.serve.access import Gate
+from glowplug.serve.heap import Heap
 from glowplug.serve.log import Log
 from glowplug.serve.wire.statuses import code_of
 
+from .gathered import Gathered
 from .http2.frames import MAX_WINDOW, BrokenStreamError, Code
 from .http2.sender import PREFIX
 from .http2.stream import Stream
@@ -39,6 +41,7 @@ class Bounds:
     message_bytes: int
     together_bytes: int
     unfolded_bytes: int
+    heap: Heap = field(default_factory=Heap)
     held_bytes: int = 0
     held_unfolded_bytes: int = 0
 
@@ -77,7 +80,7 @@ class Call(Stream):
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline: float | None = None
-        self._unfinished: bytearray | None = None
+        self._unfinished: Gathered | None = None
         self._received = self._held = self._unfolded = 0
         self._compressed = self._done = self._started = False
         self._messages: deque[tuple[bytes, bool]] | None = None  # whole ones, and whether they are compressed
@@ -151,21 +154,22 @@ class Call(Stream):
         """Add a part; take out every message that is whole. Nothing is kept of one that is too large."""
         held = self._unfinished
         if held is None:
-            held = self._unfinished = bytearray()
+            held = self._unfinished = Gathered()
         self._hold(len(part))
-        held += part
-        while len(held) >= PREFIX.size and not self._done:
-            flag, length = PREFIX.unpack_from(held)
-            if length > self._bounds.message_bytes:
-                raise too_large(f"{length} bytes", self._bounds.message_bytes)
-            end = PREFIX.size + length
-            if len(held) < end:
+        held.add(part)
+        while not self._done:
+            if held.prefix is None:
+                if held.size < PREFIX.size:
+                    return
+                held.prefix = PREFIX.unpack(held.take(PREFIX.size))
+                self._hold(-PREFIX.size)
+                if held.prefix[1] > self._bounds.message_bytes:
+                    raise too_large(f"{held.prefix[1]} bytes", self._bounds.message_bytes)
+            flag, length = held.prefix
+            if held.size < length:
                 return
-            with memoryview(held) as view:
-                message = bytes(view[PREFIX.size : end])
-            del held[:end]
-            self._hold(len(message) - end)
-            self._take(message, bool(flag))
+            held.prefix = None
+            self._take(held.take(length), bool(flag))
 
     def _hold(self, change: int) -> None:
         """Count what is held, which is given back when a message is taken or the call ends."""
@@ -174,6 +178,8 @@ class Call(Stream):
             raise RequestError("large messages of other calls fill the memory", code="RESOURCE_EXHAUSTED")
         bounds.held_bytes += change
         self._held += change
+        if change < 0:
+            bounds.heap.freed(-change)
 
     def _take(self, message: bytes, packed: bool) -> None:
         if self._messages is None:
@@ -192,7 +198,7 @@ class Call(Stream):
             return
         if self.head.length not in (self._received, UNKNOWN_LENGTH):
             raise BrokenStreamError(Code.PROTOCOL_ERROR, "the body is not as long as was said")
-        if self._unfinished:
+        if self._unfinished is not None and self._unfinished.is_within():
             self.fail("INTERNAL", "the request ends within a message")
         elif self.head.method.streaming is not None:
             self._wake()
@@ -237,6 +243,7 @@ class Call(Stream):
         if self._done:
             return
         self._finish()
+        self._bounds.heap.freed(len(reply))
         sender = self._connection.sender
         if compress:
             sender.head(self, GZIP_HEAD)

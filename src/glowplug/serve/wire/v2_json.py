@@ -48,10 +48,11 @@ class _Input:
 
 @dataclass(frozen=True, slots=True)
 class InferBody:
-    """A parsed document: the head, and the inputs, not yet arrays."""
+    """A parsed document: the head, and the inputs, not yet arrays (`words`: see `_has_words`)."""
 
     head: InferHead
     inputs: tuple[_Input, ...]
+    words: bool = True
 
     def string_bytes(self) -> int:
         """Return how many bytes behind the document have to be cut into strings."""
@@ -89,7 +90,14 @@ def read_document(text: bytes, limits: Limits) -> InferBody:
     identity = document.get("id", "")
     if not isinstance(identity, str) or len(identity) > _MAX_ID:
         raise RequestError(f"'id' must be a string of at most {_MAX_ID} characters", seen=json_type(identity))
-    return InferBody(InferHead(identity, signature, tuple(outputs), tuple(binary), all_binary), inputs)
+    head = InferHead(identity, signature, tuple(outputs), tuple(binary), all_binary)
+    return InferBody(head, inputs, _has_words(text, names))
+
+
+def _has_words(text: bytes, names: list[str]) -> bool:
+    """Say whether a document may hold `true`, `false` or `null`: each has a letter that is then not one of a name's."""
+    known = "".join(names).encode(errors="replace")
+    return b"\\" in text or any(text.count(letter) != known.count(letter) for letter in (b"r", b"l"))
 
 
 def _objects(document: dict[str, Any], key: str, *, needed: bool) -> list[dict[str, Any]]:
@@ -158,15 +166,15 @@ def read_arrays(body: InferBody, binary: memoryview, limits: Limits) -> dict[str
             arrays[one.name] = from_raw(binary[position:end], one.dtype, one.shape, one.name)
             position = end
         else:
-            arrays[one.name] = _from_data(one, limits)
+            arrays[one.name] = _from_data(one, limits, words=body.words)
     if position != len(binary):
         raise RequestError("more bytes follow the document than the inputs name", seen=len(binary) - position)
     return arrays
 
 
-def _from_data(one: _Input, limits: Limits) -> NDArray[Any]:
+def _from_data(one: _Input, limits: Limits, *, words: bool) -> NDArray[Any]:
     """Return the array of JSON values, nested as the shape is or flat."""
-    array = to_array(one.data, TensorSpec(one.dtype, one.shape), one.name, limits)
+    array = to_array(one.data, TensorSpec(one.dtype, one.shape), one.name, limits, words=words)
     if array.size != math.prod(one.shape):
         raise RequestError(
             f"the data of input {one.name!r} do not fit its shape", seen=f"{array.size} elements for {list(one.shape)}"

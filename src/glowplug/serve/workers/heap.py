@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import select
 import socket
-from typing import Any
+
+from glowplug.serve.heap import trimmer
 
 LARGE_BYTES = 1 << 24  # of the tensors of a call, in or out
 _PATIENCE_MS = 100  # calls that follow one another use the same memory again
@@ -16,7 +16,7 @@ class Heap:
     """The memory of a worker. `used` is told of each call, `wait` comes before the next is read."""
 
     def __init__(self) -> None:
-        self._trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
+        self._trim = trimmer()
         self._owed, self._calls = False, 0
         self.trims = 0
 
@@ -28,7 +28,7 @@ class Heap:
 
     def wait(self, channel: socket.socket) -> None:
         """Give back what large calls left, once no call has come for a moment. Nothing of them may be held any more."""
-        if not self._owed:
+        if not self._owed or self._trim is None:
             return
         poll = select.poll()
         poll.register(channel, select.POLLIN)
@@ -36,4 +36,4 @@ class Heap:
             return
         self._owed = False
         self.trims += 1
-        self._trim(0)
+        self._trim()

@@ -8,7 +8,6 @@ arrays.
 
 from __future__ import annotations
 
-import ctypes
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Port, Signature, TensorSpec
+from glowplug.serve.heap import trimmer
 from glowplug.serve.wire import predict_message
 from glowplug.serve.wire.calls import find_signature
 from glowplug.serve.wire.examples import read_json, serialized
@@ -60,7 +60,7 @@ class Parser:
         }
         self.signatures: Mapping[str, Signature] = dict.fromkeys(self._operations, _SIGNATURE)
         self.notes: list[str] = []
-        self._trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        self._trim = trimmer()
 
     def run(self, signature: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Read or write one body."""
@@ -70,7 +70,7 @@ class Parser:
             return [as_bytes(orjson.dumps(found)), as_bytes(data)]
         finally:
             if body.nbytes > _LARGE_BYTES and self._trim is not None:
-                self._trim(0)
+                self._trim()
 
     def close(self) -> None:
         """There is nothing to free."""

@@ -10,10 +10,11 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from glowplug.serve.lingering import Lingering
+from glowplug.serve.turns import TURN_BYTES, Turns
 
 from . import frames
 from .frames import BrokenConnectionError, BrokenStreamError, Code
@@ -53,6 +54,7 @@ class Application(Generic[Head]):
     open_stream: Callable[[Connection[Head], int, Head], Stream]
     answer: Answer
     defect: Callable[[Exception], None]
+    turns: Turns = field(default_factory=Turns)
 
 
 class Connection(asyncio.Protocol, Generic[Head]):
@@ -79,6 +81,8 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self._block_frames = 0
         self._ignored: dict[int, None] = {}  # streams that we ended while the peer may still be sending
         self._postponed: list[bytes] = []  # what came, and is taken in a later turn
+        self._turn_bytes = 0  # received since it was this connection's turn
+        self._resting = False  # until it is again
         self._closing = False
         self._draining = False
         self._final = frames.MAX_STREAM_NUMBER  # streams above it are not taken any more
@@ -115,13 +119,20 @@ class Connection(asyncio.Protocol, Generic[Head]):
     def _listen(self) -> None:
         """Read again, unless there is a reason not to."""
         transport = self._transport
-        if transport is None or transport.is_closing() or self._closing or self._postponed or self.sender.paused:
+        if transport is None or transport.is_closing() or self._closing:
+            return
+        if self._resting or self._postponed or self.sender.paused:
             return
         transport.resume_reading()
 
     def _stop_listening(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
+
+    def _turn(self) -> None:
+        """Receive more: the others have had their turn."""
+        self._resting, self._turn_bytes = False, 0
+        self._listen()
 
     def _postpone(self, data: bytes) -> None:
         """Keep what came for a later turn, and let no more come before."""
@@ -141,20 +152,28 @@ class Connection(asyncio.Protocol, Generic[Head]):
     def data_received(self, data: bytes) -> None:
         if self._closing:
             return
+        self._turn_bytes += len(data)
+        if self._turn_bytes >= TURN_BYTES and not self._resting:
+            self._resting = True
+            self._stop_listening()
+            self._application.turns.wait(self._turn)
         if self._postponed:
             self._postponed.append(data)
             return
-        if self._pending or not self._greeted:
-            self._missing -= len(data)
-            self._pending.append(data)
-            if self._missing > 0 and self._greeted:
-                return
-            data = b"".join(self._pending)
-            self._pending = []
+        position = 0
         try:
             if not self._greeted:
-                data = self._greet(data)
-            self._take(data)
+                data = self._greet(b"".join([*self._pending, data]))
+            while self._pending and self._greeted and position < len(data):  # of what was read, only a frame is copied
+                part = data[position : position + self._missing]
+                position += len(part)
+                self._pending.append(part)
+                self._missing -= len(part)
+                if not self._missing:
+                    whole, self._pending = b"".join(self._pending), []
+                    self._take(whole)
+            if position < len(data) and not self._closing:
+                self._take(data, position)
         except BrokenConnectionError as error:
             self._close(error.code, str(error))
         except Exception as error:  # the process boundary
@@ -169,12 +188,12 @@ class Connection(asyncio.Protocol, Generic[Head]):
         if len(data) < size:
             self._pending = [data]
             return b""
-        self._greeted = True
+        self._greeted, self._pending = True, []
         return data[size:]
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: bytes, position: int = 0) -> None:
         """Take apart what came; keep what is not yet a whole frame, and what would keep others waiting."""
-        position, end = 0, len(data)
+        end = len(data)
         unpack, clock = frames.HEAD.unpack_from, time.monotonic
         until = clock() + _TURN_SECONDS
         while end - position >= frames.HEAD_BYTES:
@@ -440,7 +459,9 @@ class Connection(asyncio.Protocol, Generic[Head]):
         """Close behind what was written: what the peer goes on to send is dropped."""
         assert self._transport is not None
         self._end_streams()
-        self._lingering = Lingering(self._transport, self.connection_lost, hurry=self._draining)
+        self._lingering = Lingering(
+            self._transport, self.connection_lost, self._application.turns, hurry=self._draining
+        )
 
     def _end_streams(self) -> None:
         """Nothing can be answered any more."""
