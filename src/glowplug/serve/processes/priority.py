@@ -15,14 +15,13 @@ _WHO_PROCESS, _BEST_EFFORT_LOWEST, _IDLE, _NONE = 1, (2 << 13) | 7, 3 << 13, 0
 
 
 def step_aside() -> None:
-    """Leave the processors to others for good: this process and its children run where nobody else wants to.
+    """Leave the processors to others for good: this process and its children take little, and half of them at most.
 
-    A low priority alone is not enough: its time slices are as long as anyone's, so that a request would wait for the
-    end of one, and threads on all processors take the memory's bandwidth and the caches from whoever serves.
+    A low priority alone is not enough: its time slices are as long as anyone's, and threads on all processors take the
+    memory's bandwidth and the caches from whoever serves. `SCHED_IDLE` would be too much: on a machine that is never
+    idle nothing would ever be packed.
     """
     os.nice(19)
-    with contextlib.suppress(OSError, AttributeError):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     with contextlib.suppress(OSError, AttributeError):
         processors = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, processors[len(processors) // 2 :])
