@@ -52,10 +52,10 @@ HEAD = """# Models of other projects
 What `make test-models` has packed, by project: each small or with small inputs, with random weights. "Largest
 difference" is to the source, in parts of the largest value, over all calls that `pack` compared. The columns of times
 are filled with `--times`: the first answer of a fresh process, stock TensorFlow's in Python and ours, imports included;
-and the ratio of later calls, ours to stock's, which two processes made in turns. A star marks times taken while others
-used more than a tenth of the processors: such ratios are rough, such seconds say little. With `--together`, packing is
-timed without the import of TensorFlow and without the trials that choose between native and LiteRT, and stock's first
-answer ("after import") without its import, which ours never needs; ours is the whole process in any case.
+and the ratio of later calls, ours to stock's, which two processes made in turns. A star marks times that were taken
+beside other work: such ratios are rough, such seconds say little. With `--together`, packing is timed without the
+import of TensorFlow and without the trials that choose between native and LiteRT, and stock's first answer ("after
+import") without its import, which ours never needs; ours is the whole process in any case.
 
 """
 

@@ -98,6 +98,13 @@ class Forks:
         self._parent.write(str(folder))
         return _Fork(self._parent)
 
+    def used(self) -> float:
+        """Return the processor time of the forks that have ended."""
+        if self._parent is None or self._parent.process.poll() is not None:
+            return 0.0
+        seen = psutil.Process(self._parent.process.pid).cpu_times()
+        return float(seen.children_user + seen.children_system)
+
     def close(self) -> None:
         if self._parent is not None:
             self._parent.close()
@@ -135,7 +142,7 @@ def times(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], forks: Forks | None = None
 ) -> dict[str, Any]:
     """Return, for each side, when it first answered and how long a later call takes; and what others used."""
-    used = _Used()
+    used = _Used(forks)
     sides: dict[str, Side] = {}
     found: dict[str, Any] = {"after_import": forks is not None}
     try:
@@ -160,14 +167,15 @@ def times(
 
 
 class _Used:
-    """The share of the processors that processes other than this one's children have used since."""
+    """The share of the processors that processes other than this one's children and forks have used since."""
 
-    def __init__(self) -> None:
-        self._began, self._busy, self._own = time.monotonic(), _busy(), _own()
+    def __init__(self, forks: Forks | None) -> None:
+        self._forks = forks
+        self._began, self._busy, self._own = time.monotonic(), _busy(), _own(forks)
 
     def by_others(self) -> float:
         available = (time.monotonic() - self._began) * (os.cpu_count() or 1)
-        return max(_busy() - self._busy - (_own() - self._own), 0.0) / available
+        return max(_busy() - self._busy - (_own(self._forks) - self._own), 0.0) / available
 
 
 def _busy() -> float:
@@ -175,6 +183,6 @@ def _busy() -> float:
     return float(sum(total) - total.idle - total.iowait - total.guest - total.guest_nice)
 
 
-def _own() -> float:
+def _own(forks: Forks | None) -> float:
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return children.ru_utime + children.ru_stime
+    return children.ru_utime + children.ru_stime + (forks.used() if forks is not None else 0.0)
