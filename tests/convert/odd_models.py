@@ -598,22 +598,36 @@ def mutable_table(directory: Path) -> Calls:
     return [(DEFAULT, {"s": np.array(["a", "z"], object)})]
 
 
-def _grouped(add: Callable[[Any, Any], Any]) -> Callable[[Path], Calls]:
-    """A convolution in groups, whose bias and activation some releases of TensorFlow cannot compute in one kernel."""
+@odd
+def grouped_convolution(directory: Path) -> Calls:
+    """In groups, compiled by XLA as Keras does it: TensorFlow's optimiser must not fuse it with bias and activation."""
+    kernel, bias = tf.Variable(numbers(3, 3, 2, 8)), tf.Variable(numbers(8))
 
-    def build(directory: Path) -> Calls:
-        kernel, bias = tf.Variable(numbers(3, 3, 2, 8)), tf.Variable(numbers(8))
-        second = tf.Variable(numbers(3, 3, 1, 8))
+    @tf.function(jit_compile=True)
+    def convolve(x: Any) -> Any:
+        return tf.nn.conv2d(x, kernel, 1, "SAME")
 
-        def call(x: Any) -> Any:
-            y = tf.nn.relu(add(tf.nn.conv2d(x, kernel, 1, "SAME"), bias))
-            return {"y": add(tf.nn.conv2d(y, second, 1, "VALID"), bias)}
+    def call(x: Any) -> Any:
+        return {"y": tf.nn.relu(tf.nn.bias_add(convolve(x), bias)), "z": convolve(tf.nn.relu(x)) + bias}
 
-        of_function(directory, call, spec([None, 9, 9, 8]), held=[kernel, second, bias])
-        return [(DEFAULT, {"x": numbers(2, 9, 9, 8)})]
-
-    return build
+    of_function(directory, call, spec([None, 9, 9, 8]), held=[kernel, bias])
+    return [(DEFAULT, {"x": numbers(2, 9, 9, 8)})]
 
 
-MODELS["grouped_convolution"] = _grouped(tf.nn.bias_add)
-MODELS["grouped_convolution_and_sum"] = _grouped(lambda x, bias: x + bias)
+@odd
+def branches_that_fold(directory: Path) -> Calls:
+    """Branches of which one remains once the optimiser has looked: it inlines that, and functions within it."""
+    w = tf.Variable(numbers(4, 4))
+
+    @tf.function
+    def inner(x: Any, filled: Any) -> Any:
+        return tf.nn.relu(x @ w) * filled + tf.gather(w, tf.zeros([tf.shape(x)[0]], tf.int32))
+
+    def call(x: Any) -> Any:
+        filled = tf.fill([tf.shape(x)[0], 4], 0.5)
+        for _ in range(2):
+            x = tf.cond(tf.rank(x) > 1, lambda x=x: inner(x, filled), lambda x=x: inner(x + 1, tf.zeros_like(filled)))
+        return {"y": tf.cond(tf.shape(x)[1] < 9, lambda: inner(x, filled), lambda: inner(x, filled) * 2)}
+
+    of_function(directory, call, spec([None, 4]), held=w)
+    return [(DEFAULT, {"x": numbers(3, 4)})]

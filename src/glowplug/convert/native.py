@@ -201,6 +201,7 @@ def _hide_shapes(graph: GraphEditor, signatures: Mapping[str, NativeSignature]) 
 def _optimize_portably(graph: GraphEditor, kept: list[str], weights: Weights) -> GraphEditor:
     """Optimise, unless that brings in operations that another TensorFlow may not have."""
     optimized = optimize(graph, kept, weights.values, portable=True)
+    _clean(optimized)  # it has inlined functions, and wants their nodes beside others that are gone by now
     if any(node.op.startswith("_") for node in optimized.nodes.values()):
         return graph
     return optimized
