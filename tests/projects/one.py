@@ -130,7 +130,7 @@ def first(side: str, folder: Path, began: float = BEGAN) -> None:
         loaded = tf.saved_model.load(source)
         function = loaded.signatures[signature]
         tensors = {key: tf.constant(value) for key, value in inputs.items()}
-        call = lambda: {key: value.numpy() for key, value in function(**tensors).items()}  # noqa: E731
+        call = lambda: _arrays(function(**tensors))  # noqa: E731
     answer = call()
     answered = {"first_s": round(time.monotonic() - began, 3)}
     answers = folder / "answer.pickle"
@@ -167,6 +167,17 @@ def _read_line() -> str:
     while (byte := os.read(0, 1)) not in (b"", b"\n"):
         line += byte
     return line.decode()
+
+
+def _arrays(answers: dict[str, Any]) -> dict[str, Any]:
+    """Return what stock answers as arrays: the parts of a ragged or sparse tensor are `x`, `x_1` ..., as in `pack`."""
+    import tensorflow as tf
+
+    arrays = {}
+    for key, answer in answers.items():
+        for place, part in enumerate(tf.nest.flatten(answer, expand_composites=True)):
+            arrays[f"{key}_{place}" if place else key] = part.numpy()
+    return arrays
 
 
 def _turn(call: Callable[[], Any]) -> float:
