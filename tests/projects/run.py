@@ -203,9 +203,10 @@ def _summary(rows: list[Row]) -> tuple[str, bool]:
     dead = [row for row in built if row["outcome"] not in PACKED or _died(row)]
     wrong = [row for row in built if _is_wrong(row)]
     states = {row.get("code") for row in built}
+    fallen_back = sum(row["outcome"] == "savedmodel" for row in built)
     text = (
         f"{len(built)} models of {len({row['project'] for row in built})} projects: {len(fast)} for a fast engine, "
-        f"{sum(row['outcome'] == 'savedmodel' for row in built)} for `savedmodel`, {len(dead)} refused or dead, {len(wrong)} wrong; "
+        f"{fallen_back} for `savedmodel`, {len(dead)} refused or dead, {len(wrong)} wrong; "
         f"{len(rows) - len(built)} could not be built; made by {len(states)} states of the code."
     )
     return text, bool(built) and not dead and not wrong and len(fast) >= SHARE * len(built)
