@@ -188,7 +188,7 @@ def complex_numbers(directory: Path) -> Calls:
         }
 
     of_function(directory, call, spec([None, 16]), spec([None], tf.complex128, "z"))
-    return [(DEFAULT, {"x": numbers(2, 16), "z": numbers(3) + 1j * numbers(3, seed=2)})]
+    return [(DEFAULT, {"x": numbers(2, 16), "z": (numbers(3) + 1j * numbers(3, seed=2)).astype("complex128")})]
 
 
 @odd
@@ -302,8 +302,8 @@ def only_no_inputs(directory: Path) -> Calls:
 
 @odd
 def large_constants(directory: Path) -> Calls:
-    """20 MB of constants, inside functions as well, some of them used twice."""
-    table = numbers(1000, 1500)
+    """Constants that are too large for a graph, inside functions as well, some of them used twice."""
+    table = numbers(1000, 300)
 
     @tf.function(input_signature=[spec([None], tf.int32, "i")])
     def rows(i: Any) -> Any:
@@ -311,7 +311,7 @@ def large_constants(directory: Path) -> Calls:
 
     def call(i: Any) -> Any:
         again = tf.constant(table[:, :50] * 2)
-        looked = tf.cond(tf.reduce_sum(i) > 3, lambda: rows(i), lambda: rows(i) @ tf.constant(numbers(1500, 1500)))
+        looked = tf.cond(tf.reduce_sum(i) > 3, lambda: rows(i), lambda: rows(i) @ tf.constant(numbers(300, 300)))
         return {"y": looked, "z": tf.gather(again, i), "s": tf.reduce_sum(tf.constant(table))}
 
     of_function(directory, call, spec([None], tf.int32, "i"))
@@ -472,15 +472,26 @@ def custom_gradient(directory: Path) -> Calls:
 
 @odd
 def checks(directory: Path) -> Calls:
-    """Assertions, checks of numbers, and prints: what goes wrong must go wrong in the same way."""
+    """Assertions and checks of numbers: what goes wrong must go wrong in the same way, and only positive numbers go."""
 
     def call(x: Any) -> Any:
         tf.debugging.assert_non_negative(x, "must not be negative")
-        tf.print("seen", tf.size(x), output_stream="file:///dev/null")
         return {"y": tf.debugging.check_numerics(tf.sqrt(x), "not a number")}
 
     of_function(directory, call, spec([None]))
     return [(DEFAULT, {"x": np.abs(numbers(4))})]
+
+
+@odd
+def prints(directory: Path) -> Calls:
+    """Prints, which may be into any file."""
+
+    def call(x: Any) -> Any:
+        tf.print("seen", tf.size(x), output_stream="file:///dev/null")
+        return {"y": x + 1}
+
+    of_function(directory, call, spec([None]))
+    return [(DEFAULT, {"x": numbers(4)})]
 
 
 @odd

@@ -17,7 +17,7 @@ from glowplug.core.errors import UnsupportedModelError
 pytestmark = [pytest.mark.tensorflow, pytest.mark.core]
 odd_models = pytest.importorskip("tests.convert.odd_models")
 
-NOT_NATIVE = {"dataset_inside": "TensorSliceDataset"}
+NOT_NATIVE = {"dataset_inside": "TensorSliceDataset", "prints": "PrintV2"}
 REFUSED = {"quantised_output": "DT_QUINT8", "output_without_name": "empty"}
 Pack = Callable[[Path], str | None]
 
