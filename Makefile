@@ -202,7 +202,7 @@ models-environments: $(READY)
 	$$install .venvs/models-forests/bin/python tensorflow-decision-forests 'ydf<0.12' -e .
 
 test-models: models-environments
-	$(BIN)/python tests/projects/run.py --times
+	$(BIN)/python tests/projects/run.py --times --together
 
 test-storage: install
 	$(BIN)/python -m tests.components.install

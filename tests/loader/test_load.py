@@ -103,6 +103,16 @@ def test_many_threads(bundle: Bundles) -> None:
                     np.testing.assert_allclose(seen, wanted, rtol=1e-5, atol=1e-6)
 
 
+def test_many_threads_of_the_savedmodel_engine(saved_model: Bundles, tmp_path: Path) -> None:
+    glowplug.pack(saved_model("conv_bn"), tmp_path / "m.glow", engine="savedmodel")
+    with glowplug.load(tmp_path / "m.glow", trust=True) as model:
+        inputs = [np.random.default_rng(seed).normal(size=(2, 32, 32, 3)).astype("float32") for seed in range(8)]
+        expected = [model(x) for x in inputs]
+        with ThreadPoolExecutor(8) as pool:
+            for seen, wanted in zip(pool.map(model, inputs), expected, strict=True):
+                np.testing.assert_allclose(seen, wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_calls_release_the_interpreter_lock(bundle: Bundles) -> None:
     ticks = 0
     stop = threading.Event()

@@ -64,9 +64,9 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
         "mlp_dim": 32,
     },
     "ResNetBackbone": {
-        "input_conv_filters": [16],
+        "input_conv_filters": [64],
         "input_conv_kernel_sizes": [7],
-        "stackwise_num_filters": [16, 32],
+        "stackwise_num_filters": [64, 64],
         "stackwise_num_blocks": [1, 1],
         "stackwise_num_strides": [1, 2],
         "block_type": "bottleneck_block",

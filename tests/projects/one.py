@@ -2,8 +2,11 @@
 
     python one.py CATALOGUE                          the names, one a line
     python one.py CATALOGUE NAME FOLDER [--call]     build and pack; with --call, keep a call to be repeated
-    python one.py --together CATALOGUE               the same for each name that is read, in this process: sooner
-    python one.py --first stock|glowplug FOLDER      repeat the call: its answer, and how long it took from the start
+    python one.py --together CATALOGUE               the same for each name and folder that are read, in this process
+    python one.py --first stock|glowplug FOLDER      repeat the call: its answer, and how long it took from the start;
+                                                     then some more for each line that is read, and how long one took
+    python one.py --forks                            the same with stock for each folder that is read, in forks of this
+                                                     process, which has imported TensorFlow; `end` ends one
 
 A builder writes a SavedModel into the directory that it is given, or returns a live model. What is asked for is one
 JSON document, on the last line.
@@ -15,13 +18,16 @@ import importlib
 import json
 import os
 import pickle
+import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 BEGAN = time.monotonic()
-STEADY_CALLS = 20
+TURN_CALLS = 10
+TURN_S = 0.3  # a turn of a model that takes long ends sooner
 ROW = "row: "  # projects print, too
 
 
@@ -43,12 +49,12 @@ def pack(catalogue: str, name: str, folder: Path, *, call: bool = False, here: b
         if made is not None:  # as `pack` does; here the SavedModel stays, for stock TensorFlow
             source.mkdir()
             source = locate(made, source).directory
-        manifest, reason = (_pack_here if here else _pack)(source, bundle, libraries)
+        manifest, reason, recording = (_pack_here if here else _pack)(source, bundle, libraries)
     except glowplug.GlowplugError as error:
         return {"outcome": "refused", "reason": str(error)}
     took = time.monotonic() - began
     if call:
-        _keep_call(folder, source, libraries)
+        _keep_call(folder, source, libraries, recording)
     equivalence = manifest.equivalence
     return {
         "outcome": manifest.engine,
@@ -63,52 +69,53 @@ def pack(catalogue: str, name: str, folder: Path, *, call: bool = False, here: b
     }
 
 
-def _pack(source: Path, bundle: Path, libraries: tuple[str, ...]) -> tuple[Any, str | None]:
+def _pack(source: Path, bundle: Path, libraries: tuple[str, ...]) -> tuple[Any, str | None, Any]:
     import glowplug
 
     packed = glowplug.pack(source, bundle, op_libraries=libraries)
-    return packed.manifest, packed.reason
+    return packed.manifest, packed.reason, None
 
 
-def _pack_here(source: Path, bundle: Path, libraries: tuple[str, ...]) -> tuple[Any, str | None]:
+def _pack_here(source: Path, bundle: Path, libraries: tuple[str, ...]) -> tuple[Any, str | None, Any]:
     """Do what the child of `glowplug.pack` does, in a process that has imported TensorFlow already."""
     from glowplug.bundle.reader import open_bundle
     from glowplug.convert.job import Job, Order
 
     bundle.mkdir()
-    reason = Job(Order(bundle, source, op_libraries=libraries), lambda stage: None).run()
-    return open_bundle(bundle).manifest, reason
+    job = Job(Order(bundle, source, op_libraries=libraries), lambda stage: None)
+    reason = job.run()
+    return open_bundle(bundle).manifest, reason, job.recording
 
 
-def together(catalogue: str) -> None:
-    import tempfile
-
+def together(catalogue: str, *, call: bool) -> None:
     for line in sys.stdin:
-        with tempfile.TemporaryDirectory(prefix="glowplug-models-") as folder:
-            print(ROW + json.dumps(pack(catalogue, line.rstrip("\n"), Path(folder), here=True)), flush=True)
+        name, folder = line.rstrip("\n").split("\t")
+        print(ROW + json.dumps(pack(catalogue, name, Path(folder), call=call, here=True)), flush=True)
 
 
 def _size(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
-def _keep_call(folder: Path, source: Path, libraries: tuple[str, ...]) -> None:
-    """Find a call that the source answers, made up as `pack` makes them up."""
-    from glowplug.convert.calls.equivalence import record
+def _keep_call(folder: Path, source: Path, libraries: tuple[str, ...], recording: Any) -> None:
+    """Keep a call that the source answers, made up as `pack` makes them up."""
+    from glowplug.convert.calls.recording import record
+    from glowplug.convert.calls.typical import typical_request
     from glowplug.convert.source.saved_model import SavedModel
     from glowplug.runtime.oplibrary import load_op_library
 
-    for library in libraries:
-        load_op_library(library)
-    with SavedModel(source) as opened:
-        answered = [one for one in record(opened, []).calls if one.answer is not None]
-    if answered:
-        chosen = answered[-2] if len(answered) > 1 else answered[-1]  # the last one has a batch of zero
-        kept = (chosen.request.signature, dict(chosen.request.inputs), str(source), libraries)
+    if recording is None:
+        for library in libraries:
+            load_op_library(library)
+        with SavedModel(source) as opened:
+            recording = record(opened, [])
+    chosen = typical_request(recording, given=0)
+    if chosen is not None:
+        kept = (chosen.signature, dict(chosen.inputs), str(source), libraries)
         (folder / "call.pickle").write_bytes(pickle.dumps(kept))
 
 
-def first(side: str, folder: Path) -> dict[str, Any]:
+def first(side: str, folder: Path, began: float = BEGAN) -> None:
     signature, inputs, source, libraries = pickle.loads((folder / "call.pickle").read_bytes())
     if side == "glowplug":
         import glowplug
@@ -123,19 +130,64 @@ def first(side: str, folder: Path) -> dict[str, Any]:
         loaded = tf.saved_model.load(source)
         function = loaded.signatures[signature]
         tensors = {key: tf.constant(value) for key, value in inputs.items()}
-        call = lambda: {key: value.numpy() for key, value in function(**tensors).items()}  # noqa: E731
+        call = lambda: _arrays(function(**tensors))  # noqa: E731
     answer = call()
-    answered = time.monotonic() - BEGAN
-    began = time.monotonic()
-    for _ in range(STEADY_CALLS):
-        call()
-    steady = (time.monotonic() - began) / STEADY_CALLS
-    times = {"first_s": round(answered, 3), "steady_s": steady}
+    answered = {"first_s": round(time.monotonic() - began, 3)}
     answers = folder / "answer.pickle"
     if side == "stock":
         answers.write_bytes(pickle.dumps(answer))
-        return times
-    return {**times, "to_stock": _difference(pickle.loads(answers.read_bytes()), answer)} if answers.exists() else times
+    elif answers.exists():
+        answered["to_stock"] = _difference(pickle.loads(answers.read_bytes()), answer)
+    print(ROW + json.dumps(answered), flush=True)
+    while _read_line() not in ("", "end"):
+        print(ROW + json.dumps(_turn(call)), flush=True)
+
+
+def forks() -> None:
+    """Serve one folder after the other. Whoever forks must not have run an operation, and has one thread."""
+    import tensorflow  # noqa: F401
+
+    while folder := _read_line():
+        began = time.monotonic()
+        child = os.fork()
+        if not child:
+            try:
+                first("stock", Path(folder), began)
+            except Exception as error:
+                print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                os._exit(1)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print(ROW + json.dumps({"ended": os.waitstatus_to_exitcode(status)}), flush=True)
+
+
+def _read_line() -> str:
+    """Read one line and not a byte more: the next one may be for another process."""
+    line = b""
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        line += byte
+    return line.decode()
+
+
+def _arrays(answers: dict[str, Any]) -> dict[str, Any]:
+    """Return what stock answers as arrays: the parts of a ragged or sparse tensor are `x`, `x_1` ..., as in `pack`."""
+    import tensorflow as tf
+
+    arrays = {}
+    for key, answer in answers.items():
+        for place, part in enumerate(tf.nest.flatten(answer, expand_composites=True)):
+            arrays[f"{key}_{place}" if place else key] = part.numpy()
+    return arrays
+
+
+def _turn(call: Callable[[], Any]) -> float:
+    """Return how long one call takes, in the middle of a few."""
+    took: list[float] = []
+    while len(took) < TURN_CALLS and sum(took) < TURN_S:
+        began = time.monotonic()
+        call()
+        took.append(time.monotonic() - began)
+    return statistics.median(took)
 
 
 def _difference(stock: dict[str, Any], ours: Any) -> float:
@@ -162,9 +214,11 @@ def main() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     arguments = [one for one in sys.argv[1:] if one != "--call"]
     if arguments[0] == "--first":
-        print(json.dumps(first(arguments[1], Path(arguments[2]))), flush=True)
+        first(arguments[1], Path(arguments[2]))
+    elif arguments[0] == "--forks":
+        forks()
     elif arguments[0] == "--together":
-        together(arguments[1])
+        together(arguments[1], call="--call" in sys.argv)
     elif len(arguments) == 1:
         print("\n".join(importlib.import_module(arguments[0]).MODELS), flush=True)
     else:

@@ -1,12 +1,13 @@
 """Packs the models of other projects, each in a process of its own.
 
-    run.py [--times | --together] [--again] [--only PART] [CATALOGUE ...]
+    run.py [--times] [--together] [--again] [--only PART] [CATALOGUE ...]
 
 Writes bench/results/models.json and the table bench/results/models.md after each model, and goes on where it was
 stopped: a model that was packed is left alone, unless --again. With --times, first and later predictions are measured
 against stock TensorFlow in Python, and compared with its answers; rows that lack them are made again. With --together
-the models of a catalogue share a process as long as it lives: engines and differences, sooner. Ends with 1 if a model
-is wrong or dead, or if fewer than 95 of 100 are packed for a fast engine.
+the models of a catalogue are packed in one process as long as it lives, and without the trials that choose between
+native and LiteRT; stock's process is then a fork of one that has imported TensorFlow: sooner. Ends with 1 if a model is
+wrong or dead, or if fewer than 95 of 100 are packed for a fast engine.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import timing
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results"
@@ -40,6 +42,7 @@ FAST = ("native", "litert")
 PACKED = (*FAST, "savedmodel")
 SECONDS = 1800
 SHARE = 0.95
+BUSY = 0.1
 ENOUGH_BYTES = 4 << 30  # a process that packed several models gets a successor
 APART = (
     1e-4  # from stock's answer: `pack` itself allows a tenth of it, against the same graph in TensorFlow's C library
@@ -47,8 +50,12 @@ APART = (
 HEAD = """# Models of other projects
 
 What `make test-models` has packed, by project: each small or with small inputs, with random weights. "Largest
-difference" is to the source, in parts of the largest value, over all calls that `pack` compared. The columns of times,
-which mean something only if the machine was otherwise idle, are filled with `--times`.
+difference" is to the source, in parts of the largest value, over all calls that `pack` compared. The columns of times
+are filled with `--times`: the first answer of a fresh process, stock TensorFlow's in Python and ours, imports included;
+and the ratio of later calls, ours to stock's, which two processes made in turns. A star marks times that were taken
+beside other work: such ratios are rough, such seconds say little. With `--together`, packing is timed without the
+import of TensorFlow and without the trials that choose between native and LiteRT, and stock's first answer ("after
+import") without its import, which ours never needs; ours is the whole process in any case.
 
 """
 
@@ -85,22 +92,32 @@ def names(python: Path, catalogue: str) -> list[str]:
 def try_one(python: Path, catalogue: str, name: str, *, times: bool) -> Row:
     with tempfile.TemporaryDirectory(prefix="glowplug-models-") as scratch:
         row = ask(python, catalogue, name, scratch, *(["--call"] if times else []))
-        if times and (Path(scratch) / "call.pickle").is_file():
-            row["times"] = {side: ask(python, "--first", side, scratch) for side in ("stock", "glowplug")}
-    return row
+        return _timed(row, python, Path(scratch)) if times else row
+
+
+def _timed(row: Row, python: Path, folder: Path, forks: timing.Forks | None = None) -> Row:
+    if not (folder / "call.pickle").is_file():
+        return row
+    return {**row, "times": timing.times([str(python), str(ONE)], folder, surroundings(python), forks)}
 
 
 class Together:
     """A process that packs one model after the other. One that dies with a model is followed by another."""
 
-    def __init__(self, python: Path, catalogue: str) -> None:
-        self._python, self._catalogue = python, catalogue
+    def __init__(self, python: Path, catalogue: str, *, times: bool) -> None:
+        self._python, self._catalogue, self._times = python, catalogue, times
+        self._forks = timing.Forks([str(python), str(ONE)], surroundings(python))
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, name: str) -> Row:
+        with tempfile.TemporaryDirectory(prefix="glowplug-models-") as scratch:
+            row = self._pack(name, scratch)
+            return _timed(row, self._python, Path(scratch), self._forks) if self._times else row
+
+    def _pack(self, name: str, scratch: str) -> Row:
         if self._process is None:
             self._process = subprocess.Popen(
-                [str(self._python), str(ONE), "--together", self._catalogue],
+                [str(self._python), str(ONE), "--together", self._catalogue, *(["--call"] if self._times else [])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -109,7 +126,7 @@ class Together:
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(name.encode() + b"\n")
+        process.stdin.write(f"{name}\t{scratch}\n".encode())
         process.stdin.flush()
         late = threading.Timer(SECONDS, process.kill)
         late.start()
@@ -118,7 +135,7 @@ class Together:
                 if line.startswith(b"row: "):
                     row: Row = json.loads(line.removeprefix(b"row: "))
                     if psutil.Process(process.pid).memory_info().rss > ENOUGH_BYTES:
-                        self.close()
+                        self._end()
                     return row
         finally:
             late.cancel()
@@ -126,6 +143,10 @@ class Together:
         return {"outcome": "crashed", "reason": f"exit code {process.wait()}"}
 
     def close(self) -> None:
+        self._forks.close()
+        self._end()
+
+    def _end(self) -> None:
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
             self._process.wait()
@@ -155,17 +176,24 @@ def _line(row: Row) -> str:
     both = "first_s" in stock and "first_s" in ours
     note = f" ({row['reason'][:120]})" if row.get("reason") else ""
     packed = row["outcome"] in PACKED
+    star = " *" if times.get("others", 0.0) > BUSY else ""
+    after = " after import" if times.get("after_import") else ""
     cells = (
         row["project"],
         row["model"],
         row["outcome"] + note.replace("|", "/"),
         f"{row['max_rel']:.1e}" if packed else "",
-        f"{row['pack_s']:.1f} s" if times else "",
+        f"{row['pack_s']:.1f} s{star}" if times else "",
         f"{row['bundle_bytes'] / 1e6:.1f} MB" if packed else "",
-        f"{stock['first_s']:.2f} s, {ours['first_s']:.2f} s" if both else "",
-        f"{ours['steady_s'] / stock['steady_s']:.2f}" if both else "",
+        f"{stock['first_s']:.2f} s{after}, {ours['first_s']:.2f} s{star}" if both else _alone(times),
+        f"{times['steady_ratio']:.2f}{star}" if both else "",
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _alone(times: dict[str, Any]) -> str:
+    """Say what is known where stock TensorFlow has no answer in Python."""
+    return f"stock fails, {times['glowplug']['first_s']:.2f} s" if "first_s" in times.get("glowplug", {}) else ""
 
 
 def _summary(rows: list[Row]) -> tuple[str, bool]:
@@ -175,16 +203,17 @@ def _summary(rows: list[Row]) -> tuple[str, bool]:
     dead = [row for row in built if row["outcome"] not in PACKED or _died(row)]
     wrong = [row for row in built if _is_wrong(row)]
     states = {row.get("code") for row in built}
+    fallen_back = sum(row["outcome"] == "savedmodel" for row in built)
     text = (
         f"{len(built)} models of {len({row['project'] for row in built})} projects: {len(fast)} for a fast engine, "
-        f"{len(built) - len(fast) - len(dead)} for `savedmodel`, {len(dead)} refused or dead, {len(wrong)} wrong; "
+        f"{fallen_back} for `savedmodel`, {len(dead)} refused or dead, {len(wrong)} wrong; "
         f"{len(rows) - len(built)} could not be built; made by {len(states)} states of the code."
     )
     return text, bool(built) and not dead and not wrong and len(fast) >= SHARE * len(built)
 
 
 def _died(row: Row) -> bool:
-    return any("first_s" not in side for side in row.get("times", {}).values())
+    return "times" in row and "first_s" not in row["times"]["glowplug"]
 
 
 def _is_wrong(row: Row) -> bool:
@@ -205,7 +234,7 @@ def main() -> int:
         if not python.exists():
             print(f"{catalogue}: there is no {python}", file=sys.stderr)
             continue
-        worker = Together(python, catalogue)
+        worker = Together(python, catalogue, times=options.times)
         for name in names(python, catalogue):
             if options.only not in name or (not options.again and _is_done(rows.get(name), times=options.times)):
                 continue
@@ -223,7 +252,7 @@ def main() -> int:
 
 def _is_done(row: Row | None, *, times: bool) -> bool:
     """What was refused or could not be built is tried again, since it is quickly said."""
-    return row is not None and row["outcome"] in PACKED and ("times" in row or not times)
+    return row is not None and row["outcome"] in PACKED and not _died(row) and ("times" in row or not times)
 
 
 def _read() -> dict[str, Row]:

@@ -22,6 +22,7 @@ from .graph.editor import GraphEditor, canonical, node_of
 from .graph.folding import fold_weights
 from .graph.fusion import fuse_scales
 from .graph.grappler import optimize
+from .graph.groups import grouped_convolutions
 from .graph.inline import inline_calls
 from .graph.tables import TablePlan, plan_tables
 from .graph.variables import bind_variables
@@ -95,7 +96,9 @@ def convert(source: SavedModel, spool: Spool, *, fuse: bool = True, for_cpu: boo
     kept = [*_references(signatures), *loading]
     portable.keep(portable.slice(kept))
     weights.keep(portable)
-    machine = optimize(portable, kept, weights.values, portable=False)
+    declared = {port.tensor: port.spec.shape for one in signatures.values() for port in one.inputs.values()}
+    groups = grouped_convolutions(portable, declared)
+    machine = optimize(portable, kept, weights.values, portable=False, alone=groups)
     _clean(machine)
     if not _is_accepted(machine):
         machine = GraphEditor(portable.to_graph_def())
@@ -198,6 +201,7 @@ def _hide_shapes(graph: GraphEditor, signatures: Mapping[str, NativeSignature]) 
 def _optimize_portably(graph: GraphEditor, kept: list[str], weights: Weights) -> GraphEditor:
     """Optimise, unless that brings in operations that another TensorFlow may not have."""
     optimized = optimize(graph, kept, weights.values, portable=True)
+    _clean(optimized)  # it has inlined functions, and wants their nodes beside others that are gone by now
     if any(node.op.startswith("_") for node in optimized.nodes.values()):
         return graph
     return optimized

@@ -6,6 +6,7 @@ Opening it starts no thread, so a process may still fork afterwards; the first g
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import os
@@ -27,6 +28,7 @@ _FILE_NAMES = {
     "linux": ("libtensorflow_framework.so.2", "libtensorflow_cc.so.2"),
     "darwin": ("libtensorflow_framework.2.dylib", "libtensorflow_cc.2.dylib"),
 }
+_SHOWS_ITS_SYMBOLS = "python/pywrap_dlopen_global_flags.py"  # where this is, `import tensorflow` uses RTLD_GLOBAL
 WARNING, ERROR = 1, 2
 _LOGGER_RELEASES = ("20250814", "20250512", "20250127", "20240722", "20240116", "20230802")
 
@@ -93,6 +95,23 @@ def set_log_level(level: int, framework: Any = None) -> None:
             return
 
 
+def show_to_op_libraries() -> None:
+    """Let libraries that are opened from now on see TensorFlow's symbols, as `import tensorflow` does.
+
+    A library of custom operations carries copies of protobuf and Abseil; without this it would use its own, whose hash
+    tables have another seed than TensorFlow's: it looks for an attribute that is there, and aborts the process. Others
+    see the symbols too, OpenSSL's among them, so Python's own users of those are bound first.
+    """
+    library = open_library()
+    if sys.platform != "linux" or not (library.directory / _SHOWS_ITS_SYMBOLS).is_file():
+        return
+    import hashlib  # noqa: F401
+
+    with contextlib.suppress(ImportError):  # an interpreter may have been built without it
+        import ssl  # noqa: F401
+    _dlopen(str(library.directory / _file_names()[0]), os.RTLD_LAZY | os.RTLD_GLOBAL | os.RTLD_NOLOAD)
+
+
 def is_open() -> bool:
     """Say whether this process has the library open already."""
     return bool(_opened)
@@ -130,16 +149,16 @@ def _file_names() -> tuple[str, str]:
         ) from None
 
 
-def _dlopen(path: str) -> int:
+def _dlopen(path: str, mode: int = os.RTLD_LAZY | os.RTLD_LOCAL) -> int:
     """Call `dlopen` itself.
 
     `ctypes.CDLL(path)` adds RTLD_NOW, which binds 156,000 functions that a run never calls (0.1 s), and keeps the
-    interpreter lock for the whole time. RTLD_GLOBAL is out of the question: the library exports its own copy of
+    interpreter lock for the whole time. RTLD_GLOBAL is only for who needs it: the library exports its own copy of
     OpenSSL's functions, and a later `import hashlib` or `import ssl` would bind to them and crash.
     """
     process = ctypes.CDLL(None)
     process.dlopen.restype, process.dlopen.argtypes = ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_int]
-    handle: int | None = process.dlopen(path.encode(), os.RTLD_LAZY | os.RTLD_LOCAL)
+    handle: int | None = process.dlopen(path.encode(), mode)
     if handle is None:
         process.dlerror.restype = ctypes.c_char_p
         message = (process.dlerror() or b"unknown error").decode(errors="replace")

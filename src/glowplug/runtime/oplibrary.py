@@ -11,7 +11,7 @@ from pathlib import Path
 from glowplug.core.errors import LibraryNotFoundError, TensorFlowError, UsageError
 from glowplug.core.protobuf_wire import read_varint
 
-from .library import open_library
+from .library import open_library, show_to_op_libraries
 from .status import checked
 
 _lock = threading.Lock()
@@ -61,6 +61,7 @@ def _registers_ops(path: Path) -> bool:
 
 def _load_all(paths: list[Path]) -> frozenset[str]:
     """Load the libraries that can be loaded; packages carry others beside them. Raise if there is none."""
+    show_to_op_libraries()
     operations: set[str] = set()
     failure: TensorFlowError | None = None
     for path in paths:

@@ -18,6 +18,7 @@ _SIZES = (16, 32, 64, 128, 224, 8, 3, 1)
 _BOUNDS = (100, 10, 2, 1)
 _MOST = 200  # styles to try: a refused call takes a millisecond, a large image more
 _WORDS = (b"the", b"a quick brown fox", b"", b"glow plug", "käse €".encode(), b"12", b"zzz")
+_FRACTIONS = ("float", "bfloat")
 _DENSE_SIZE = 16  # of each dimension of a sparse tensor
 _BATCH, _DOUBLE, _ONE = "batch", "double", "one"
 
@@ -30,7 +31,8 @@ class Style:
     """What the specification leaves open: sizes other than the batch, the range of integers, what strings hold.
 
     With `structure`, integers are the row splits of ragged tensors, or the indices and shapes of sparse ones. `unlike`
-    are dimensions that have another size than the rest.
+    are dimensions that have another size than the rest. Fractions are around zero, or, if `positive`, between zero and
+    one, as a probability or a colour is.
     """
 
     size: int
@@ -39,6 +41,7 @@ class Style:
     batch_scalars: bool = False  # older exporters declare no dimensions where they know none
     structure: bool = False
     unlike: tuple[tuple[Place, str], ...] = ()
+    positive: bool = False
 
 
 def words(random: np.random.Generator, count: int, size: int) -> list[bytes]:
@@ -67,7 +70,7 @@ def _all_styles(inputs: Mapping[str, Port], makers: tuple[Strings, ...]) -> Iter
     scalars = any(spec.shape == () for spec in specs.values())
 
     def plain(
-        unlike: tuple[tuple[Place, str], ...], sizes: tuple[int, ...], structure: bool = False
+        unlike: tuple[tuple[Place, str], ...], sizes: tuple[int, ...], structure: bool = False, positive: bool = False
     ) -> Iterator[Style]:
         choices = product(
             (False, True) if scalars else (False,),
@@ -76,9 +79,11 @@ def _all_styles(inputs: Mapping[str, Port], makers: tuple[Strings, ...]) -> Iter
             _BOUNDS if integers and not structure else _BOUNDS[:1],
         )
         for batch_scalars, strings, size, bound in choices:
-            yield Style(size, bound, strings, batch_scalars, structure, unlike)
+            yield Style(size, bound, strings, batch_scalars, structure, unlike, positive)
 
     yield from plain((), _SIZES if varied else _SIZES[:1])
+    if any(spec.dtype.startswith(_FRACTIONS) for spec in specs.values()):
+        yield from plain((), _SIZES[:3] if varied else _SIZES[:1], positive=True)
     if integers and len(specs) > 1:
         yield from plain((), _SIZES[:1], structure=True)
     if len(specs) > 1 or len(open_places) > 1:
@@ -135,7 +140,7 @@ def _make(name: str, spec: TensorSpec, style: Style, batch: int, random: np.rand
             return _structure(declared, shape, batch).astype(wanted)
         bound = min(style.bound, 7) if spec.dtype.endswith("int4") else style.bound
         return random.integers(0, bound, shape).astype(wanted)
-    values = random.standard_normal(shape)
+    values = random.uniform(0.01, 0.99, shape) if style.positive else random.standard_normal(shape)
     if spec.dtype.startswith("complex"):
         return (values + 1j * random.standard_normal(shape)).astype(wanted)
     return values.astype(wanted)

@@ -17,18 +17,21 @@ _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _OFF = rewriter_config_pb2.RewriterConfig.OFF
 
 
-def optimize(graph: GraphEditor, keep: Iterable[str], weights: Collection[str], *, portable: bool) -> GraphEditor:
+def optimize(
+    graph: GraphEditor, keep: Iterable[str], weights: Collection[str], *, portable: bool, alone: Collection[str] = ()
+) -> GraphEditor:
     """Return the optimised graph. The tensors and nodes in `keep` stay, and so do the `weights`.
 
-    `portable` leaves out the passes whose result suits only this machine (fused kernels, data layout).
+    `portable` leaves out the passes whose result suits only this machine (fused kernels, data layout). The nodes that
+    are `alone` are not fused with others.
     """
     meta = meta_graph_pb2.MetaGraphDef(graph_def=graph.to_graph_def())
     for node in meta.graph_def.node:
         if node.name in weights:
             node.op = _STAND_IN
     if not portable:
-        for node in meta.graph_def.node:
-            node.device = _CPU  # fused kernels are chosen by device, and only where one is named
+        for node in meta.graph_def.node:  # fused kernels are chosen by device, and only where one is named
+            node.device = "" if node.name in alone else _CPU
     meta.collection_def["train_op"].node_list.value.extend(sorted({*keep, *weights}))
     config = config_pb2.ConfigProto(device_count={"GPU": 0})
     rewrite = config.graph_options.rewrite_options

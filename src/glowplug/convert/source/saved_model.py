@@ -28,6 +28,7 @@ from glowplug.runtime.tensor import Tensor
 _INITIALIZER = "__saved_model_init_op"
 _INTERNAL = frozenset({_INITIALIZER, "__saved_model_train_op"})
 _MAX_METHOD_CHARS = 200
+_MAX_NAME_CHARS = 4096  # of a text in a manifest
 _INT64 = 9  # DT_INT64
 _FIRST_REF_TYPE = 100  # DT_FLOAT_REF and the like are the plain type plus 100
 
@@ -67,6 +68,9 @@ class SavedModel:
             for name, declared in sorted(self.meta_graph.signature_def.items())
             if name not in _INTERNAL
         }
+        for name in self.signatures:
+            if not _can_be_kept(name):
+                raise _unnamed(name)
         if not self.signatures:
             self._session.close()
             raise NotAModelError(
@@ -151,6 +155,19 @@ def _method(name: str) -> str:
     return name if name.isprintable() and len(name) <= _MAX_METHOD_CHARS else ""
 
 
+def _can_be_kept(name: str) -> bool:
+    """Say whether a manifest can hold a name: it ends up in messages and on terminals."""
+    return 0 < len(name) <= _MAX_NAME_CHARS and name.isprintable()
+
+
+def _unnamed(name: str) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        "a signature, or an input or output of one, has an empty, overlong or unprintable name",
+        seen=ascii(name[:_MAX_METHOD_CHARS]),
+        remedy="export the model with other names for its signatures and their outputs",
+    )
+
+
 def _ports(declared: Any, placeholders: Mapping[str, Any]) -> dict[str, Port]:
     """Return the declared inputs or outputs.
 
@@ -158,6 +175,8 @@ def _ports(declared: Any, placeholders: Mapping[str, Any]) -> dict[str, Port]:
     """
     ports: dict[str, Port] = {}
     for name, info in _components(declared):
+        if not _can_be_kept(name):
+            raise _unnamed(name)
         if name in ports:
             raise UnsupportedModelError("two parts of a signature have the same name", seen=name)
         tensor = canonical(info.name)
@@ -166,7 +185,11 @@ def _ports(declared: Any, placeholders: Mapping[str, Any]) -> dict[str, Port]:
         dtype = BY_CODE.get(code % _FIRST_REF_TYPE)
         if dtype is None:
             kind = types_pb2.DataType.Name(info.dtype)
-            raise UnsupportedModelError("a signature has a type that arrays cannot carry", seen=f"{name}: {kind}")
+            raise UnsupportedModelError(
+                "a signature has a type that arrays cannot carry",
+                seen=f"{name}: {kind}",
+                remedy="let the signature answer with `tf.bitcast` to a type that numpy has, or with decoded numbers",
+            )
         shape = info.tensor_shape
         if placeholder and not shape.dim and not shape.unknown_rank:
             shape = placeholder.attr["shape"].shape
