@@ -136,7 +136,7 @@ def _float_makers() -> Iterator[tuple[float, Make]]:
 
     yield EVERYDAY, np.zeros_like
     yield EVERYDAY, lambda x: np.round(4 * x) / 2
-    yield from ((EVERYDAY, scaled(scale)) for scale in (1e-20, 1e-6))
+    yield from ((EVERYDAY, scaled(scale)) for scale in (1e-40, 1e-20, 1e-6))
     yield from ((scale, scaled(scale)) for scale in LARGE)
     yield 3e38, lambda x: np.sign(x) * 3e38
     yield from ((NOT_FINITE, strewn(strange)) for strange in (np.nan, np.inf, -np.inf))

@@ -9,6 +9,7 @@ all threads.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import threading
@@ -33,6 +34,7 @@ from glowplug.runtime import fork
 from . import packed_weights
 from .engine import Options
 from .litert_interfaces import Caller, Compiled, Interpreted, find_entry, installed_release
+from .tiny_numbers import TinyIsZero
 
 COMPILED_TYPES = frozenset({"float32", "float16", "int32", "int8", "uint8", "bool"})  # that its buffers can have
 
@@ -67,14 +69,17 @@ class LiteRTCalls:
         self._file: FileIO | None = file
         self._threads = threads or len(os.sched_getaffinity(0))
         self._lock = threading.Lock()
+        # Entered with the lock only. What a `.tflite` file answers is what LiteRT makes of it.
+        self._arithmetic = contextlib.nullcontext() if settings.any_shape else TinyIsZero()
         self._interpreted: Interpreted | None = None
         self._compiled: Compiled | None = None
         _open_models.add(self)
         _close_all_at_exit()
-        if settings.interface == "interpreter":
-            self._interpreter()
-        else:
-            self._compiled = Compiled(_path(file), self._entries, self._threads, packed)
+        with self._arithmetic:  # LiteRT's threads may begin here
+            if settings.interface == "interpreter":
+                self._interpreter()
+            else:
+                self._compiled = Compiled(_path(file), self._entries, self._threads, packed)
 
     def run(self, signature: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Answer one call; safe from many threads, which take turns."""
@@ -85,9 +90,10 @@ class LiteRTCalls:
             if self._file is None:
                 raise ClosedError("the model is closed", remedy="load it again")
             try:
-                if self._is_batch_of_none(signature, inputs):
-                    return self._run_without_rows(signature, inputs)
-                return self._caller(signature, inputs).run(signature, inputs)
+                with self._arithmetic:
+                    if self._is_batch_of_none(signature, inputs):
+                        return self._run_without_rows(signature, inputs)
+                    return self._caller(signature, inputs).run(signature, inputs)
             except (RuntimeError, ValueError) as error:
                 raise InputError(
                     f"LiteRT refused the inputs of signature {signature!r}",
