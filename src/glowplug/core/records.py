@@ -18,15 +18,16 @@ class _Fields:
 
     def __get__(self, instance: object, owner: type[Record]) -> dict[str, Field[Any]]:
         from dataclasses import dataclass, field
+        from functools import partial
 
-        names = owner.__match_args__
-        # Any default is handed out by a function: it may be an empty mapping, which nobody changes.
-        given = {
-            name: field(default_factory=lambda name=name: vars(owner)[name]) for name in names if name in vars(owner)
-        }
-        annotations = {name: owner.__annotations__[name] for name in names}
-        alike = dataclass(eq=False)(type(owner.__name__, (), {"__annotations__": annotations, **given}))
-        found: dict[str, Field[Any]] = alike.__dataclass_fields__  # type: ignore[attr-defined]
+        namespace: dict[str, Any] = {"__annotations__": {}}
+        for name in owner.__match_args__:
+            namespace["__annotations__"][name] = owner.__annotations__[name]
+            if name in vars(owner):
+                # Any default is handed out by a function: it may be an empty mapping, which nobody changes.
+                namespace[name] = field(default_factory=partial(getattr, owner, name))
+        alike: Any = dataclass(eq=False)(type(owner.__name__, (), namespace))
+        found: dict[str, Field[Any]] = alike.__dataclass_fields__
         owner.__dataclass_fields__ = found
         return found
 

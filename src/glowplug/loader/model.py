@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from glowplug.bundle.reader import Bundle
-from glowplug.core.clock import now_ns
 from glowplug.core.errors import InputError, TensorFlowError
 from glowplug.core.manifest import Signature
 
@@ -122,6 +121,8 @@ class Model:
 
     def warm_up(self) -> list[int]:
         """Run the packed warm-up calls and return how many nanoseconds each took."""
+        from glowplug.core.clock import now_ns
+
         durations = []
         for request in self.warmup_requests():
             began = now_ns()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -16,39 +18,34 @@ _SMALL_BYTES = 1 << 18
 
 def sha256(data: bytes | memoryview) -> str:
     """Return the hexadecimal SHA-256 of `data`."""
-    if len(data) > _SMALL_BYTES:
-        from hashlib import sha256 as make
-    else:
-        make = _python_sha256()
-    digest: str = make(data).hexdigest()
+    digest: str = (_fast_sha256() if len(data) > _SMALL_BYTES else _small_sha256())(data).hexdigest()
     return digest
 
 
 def sha256_file(path: Path) -> str:
     """Return the hexadecimal SHA-256 of a file, read once in large pieces."""
-    from hashlib import sha256 as make
-
-    digest = make()
+    digest = _fast_sha256()()
     with path.open("rb", buffering=0) as stream:
         buffer = memoryview(bytearray(_CHUNK_BYTES))
         while count := stream.readinto(buffer):
             digest.update(buffer[:count])
-    return digest.hexdigest()
+    found: str = digest.hexdigest()
+    return found
+
+
+def _fast_sha256() -> Callable[..., Any]:
+    import hashlib
+
+    return hashlib.sha256
 
 
 @cache
-def _python_sha256() -> Callable[[Any], Any]:
+def _small_sha256() -> Callable[..., Any]:
     """Return Python's own: that of OpenSSL is faster, but its library takes longer to open than a manifest to hash."""
     if "hashlib" in sys.modules:
-        from hashlib import sha256 as openssl
-
-        return openssl
-    try:
-        from _sha2 import sha256 as found  # type: ignore[import-not-found,unused-ignore] # from Python 3.12 on
-    except ImportError:
-        try:
-            from _sha256 import sha256 as found  # type: ignore[import-not-found,no-redef,unused-ignore]
-        except ImportError:
-            from hashlib import sha256 as found
-    make: Callable[[Any], Any] = found
-    return make
+        return _fast_sha256()
+    for name in ("_sha2", "_sha256"):  # from Python 3.12 on, and before
+        with contextlib.suppress(ImportError, AttributeError):
+            found: Callable[..., Any] = importlib.import_module(name).sha256
+            return found
+    return _fast_sha256()
