@@ -22,10 +22,10 @@ def sha256(data: bytes | memoryview) -> str:
     return digest
 
 
-def sha256_file(path: Path) -> str:
+def sha256_file(path: str | Path) -> str:
     """Return the hexadecimal SHA-256 of a file, read once in large pieces."""
     digest = _fast_sha256()()
-    with path.open("rb", buffering=0) as stream:
+    with open(path, "rb", buffering=0) as stream:
         buffer = memoryview(bytearray(_CHUNK_BYTES))
         while count := stream.readinto(buffer):
             digest.update(buffer[:count])

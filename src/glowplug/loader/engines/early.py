@@ -53,6 +53,9 @@ def open_litert_early() -> threading.Thread | None:
     import json  # noqa: F401
     import mmap  # noqa: F401
 
+    from glowplug.core.disk.digest import sha256
+
+    sha256(b"")
     try:
         import ai_edge_litert
     except ImportError:

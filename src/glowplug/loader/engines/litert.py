@@ -236,13 +236,11 @@ def _find_packed(bundle: Bundle, named: PackedWeights | None, release: str, file
             return path, ""
 
     def make(target: str) -> None:
-        from pathlib import Path
-
         from glowplug.core.disk.digest import sha256_file
 
         from .packing import pack_weights_apart
 
-        check_digest(layout.TFLITE, sha256_file(Path(_path(file))), entry)
+        check_digest(layout.TFLITE, sha256_file(_path(file)), entry)
         pack_weights_apart(file.fileno(), target)
 
     return packed_weights.cached(key, make)
