@@ -81,6 +81,7 @@ _TYPES: Mapping[int, tuple[str, float]] = {
     22: ("float8_e5m2", 1),
 }
 _ELEMENT_BYTES = np.array([_TYPES[code][1] for code in sorted(_TYPES)])
+ELEMENT_TYPES = tuple(_TYPES[code][0] for code in sorted(_TYPES))  # by number
 
 
 class TfliteModel(NamedTuple):  # and not a dataclass, which takes longer to make: this is on the way of every load
@@ -195,13 +196,20 @@ class _Scan:
         check_tensor_parts(read, tensors)
         constant, there = self._check_constants(tensors, types)
         (inputs, _), (outputs, _) = (self._indices(graph, field, len(tensors), 0) for field in (1, 2))
-        nodes = self._nodes(graph, operations, constant, graphs)
+        nodes = self._nodes(graph, operations, constant, types, graphs)
         there |= read.scalars(tensors, 5, 1) > 0
         there[inputs] = True
         _check_order(nodes, there)
         return _Graph(tensors, types, inputs, outputs, nodes)
 
-    def _nodes(self, graph: Tables, operations: list[int], constant: NDArray[np.bool_], graphs: int) -> Nodes:
+    def _nodes(
+        self,
+        graph: Tables,
+        operations: list[int],
+        constant: NDArray[np.bool_],
+        types: NDArray[np.int64],
+        graphs: int,
+    ) -> Nodes:
         read = self._buffer
         nodes = read.tables(graph, 3)
         codes = read.scalars(nodes, 0, 4)
@@ -217,6 +225,7 @@ class _Scan:
             *self._indices(nodes, 1, len(constant), -1),  # which stands for an input that is left out
             *self._indices(nodes, 2, len(constant), 0),
             constant,
+            types,
         )
 
     def _check_constants(

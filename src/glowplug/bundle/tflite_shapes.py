@@ -34,6 +34,7 @@ class Nodes(NamedTuple):
     outputs: NDArray[np.int64]
     output_counts: NDArray[np.int64]
     constant: NDArray[np.bool_]  # for each tensor
+    types: NDArray[np.int64]  # for each tensor, by number
 
 
 # By number (BuiltinOperator): operations whose outputs have shapes that follow from those of the inputs alone.

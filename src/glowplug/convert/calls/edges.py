@@ -56,7 +56,8 @@ def record_edges(
             continue
         edges = [_record(call, name, *one) for one in edge_inputs(template, ports)]
         if not _shapes_follow_values(edges):  # which would need as much memory as they say
-            edges += [_record(call, name, EVERYDAY, one) for one in _beyond_32_bits(template)]
+            wide = [*_beyond_32_bits(template), *_extremes(template)]
+            edges += [_record(call, name, EVERYDAY, one) for one in wide]
         found += edges
     return found
 
@@ -147,6 +148,21 @@ def _beyond_32_bits(template: Mapping[str, NDArray[Any]]) -> Iterator[Inputs]:
     wide = {name for name, array in template.items() if array.dtype.kind in "iu" and array.dtype.itemsize == 8}
     if wide:
         yield {name: array + (1 << 32) if name in wide else array for name, array in template.items()}
+
+
+def _extremes(template: Mapping[str, NDArray[Any]]) -> Iterator[Inputs]:
+    """Yield the least and the largest integers; where there are several inputs, the least one meets minus one."""
+    integers = [name for name, array in template.items() if array.dtype.kind in "iu"]
+    if not integers:
+        return
+    made = dict(template)
+    for place, name in enumerate(integers):
+        array = template[name]
+        limits = np.iinfo(array.dtype)
+        least, most, minus = limits.min, limits.max, max(limits.min, -1)
+        row = (minus, minus, 1, least, least, most) if place % 2 else (least, most, least, most, 0, minus)
+        made[name] = np.resize(np.array(row, array.dtype), array.shape)
+    yield made
 
 
 def _other_sizes(template: Mapping[str, NDArray[Any]], ports: Mapping[str, Port]) -> Iterator[Inputs]:
