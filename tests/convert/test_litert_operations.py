@@ -11,11 +11,11 @@ from tests.tflites import FLOAT32, INT32, INT64, Node, TestTensor, write_tflite
 
 from glowplug.bundle.tflite import check_tflite
 from glowplug.bundle.warmup import Request
-from glowplug.convert.calls.edges import record_edges
+from glowplug.convert.calls.edges import EVERYDAY, Edge, compare_edges, record_edges
 from glowplug.convert.calls.equivalence import RecordedCall, Recording
 from glowplug.convert.litert.operations import refuse_unknown
-from glowplug.core.errors import UnsupportedModelError
-from glowplug.core.manifest import Port, TensorSpec
+from glowplug.core.errors import OutputMismatchError, UnsupportedModelError
+from glowplug.core.manifest import Port, Signature, TensorSpec
 
 ADD, GATHER, DIV, CAST, FLOOR_MOD, SIN, POW = 0, 36, 42, 53, 95, 66, 78
 BOOL = 6
@@ -90,3 +90,32 @@ def test_integers_that_decide_shapes_stay_small() -> None:
 def test_numbers_too_small_for_the_usual_form_are_among_them() -> None:
     tiny = np.finfo(np.float32).tiny
     assert any(0 < np.abs(one["x0"]).max() < tiny for one in asked("float32"))
+
+
+class Answering:
+    """An engine that always answers the same."""
+
+    def __init__(self, answer: float) -> None:
+        spec = TensorSpec("float32", (None,))
+        self.signatures = {"s": Signature({"x": Port(spec, "x:0")}, {"y": Port(spec, "y:0")})}
+        self.notes: list[str] = []
+        self._answer = answer
+
+    def run(self, signature: str, inputs: object) -> list[np.ndarray]:
+        return [np.array([self._answer], np.float32)]
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("answer", "magnitude", "kept"), [(1.0001, 1e3, True), (1.001, 1e3, False), (1.0001, EVERYDAY, False)]
+)
+def test_large_numbers_may_differ_by_a_little_more_rounding(answer: float, magnitude: float, kept: bool) -> None:
+    one = np.ones(1, np.float32)
+    edge = Edge(RecordedCall(Request("s", {"x": one}), {"y": one}), magnitude)
+    if kept:
+        assert compare_edges(Answering(answer), [edge], {"float32": 5e-5}, 1e12) is None
+        return
+    with pytest.raises(OutputMismatchError, match="relative difference"):
+        compare_edges(Answering(answer), [edge], {"float32": 5e-5}, 1e12)

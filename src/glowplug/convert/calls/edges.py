@@ -32,6 +32,7 @@ NOT_FINITE = float("inf")
 LARGE = (30.0, 1e3, 1e6, 1e12, 1e18, 1e30)
 _FLOATING = "fV"  # kinds of numpy's types; bfloat16 is of the second one
 _ROUNDING = 2e-5
+_LARGE_TOLERANCE = 4  # times the usual one: fifty layers on numbers of 1e3 were seen to differ by 5.9e-5
 _LARGEST_HALF = 65504.0
 _INTEGERS = (0, 1, -1, 100, 2_000_000)  # bounds; a shape that follows from one must still fit into memory
 
@@ -241,6 +242,8 @@ def _compare(engine: Engine, edge: Edge, tolerances: Mapping[str, float]) -> Non
     answer = repeat(engine, edge.call, refusals=True)
     if edge.call.answer is None or answer is None:
         return
+    if edge.magnitude > EVERYDAY:
+        tolerances = {dtype: _LARGE_TOLERANCE * one for dtype, one in tolerances.items()}
     for key, expected in edge.call.answer.items():
         where = f"{edge.call.request.signature}:{key} for {_described(edge.call.request.inputs)}"
         check_output(where, expected, answer[key], tolerances, [one[key] for one in edge.rounded])
