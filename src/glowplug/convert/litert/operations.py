@@ -36,16 +36,16 @@ _KNOWN = frozenset(_NAMES.split())
 # tables, random numbers, and branches, of which the calls that are compared may never have taken one.
 _SOURCE_NAMES = """
     Abs Add AddN AddV2 All Any ArgMax ArgMin Atan2 AvgPool BatchMatMul BatchMatMulV2 BatchMatMulV3 BatchToSpaceND
-    BiasAdd BiasAddV1 BroadcastArgs BroadcastTo Cast Ceil ClipByValue Concat ConcatV2 Const Conv2D
-    Conv2DBackpropInput Cumsum DepthToSpace DepthwiseConv2dNative Div Einsum Elu Equal Erf Exp ExpandDims Fill Floor
-    FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 Gather GatherV2 Greater GreaterEqual Identity IdentityN
-    InvertPermutation LRN LeakyRelu Less LessEqual Log LogSoftmax LogicalAnd LogicalNot LogicalOr MatMul Max MaxPool
-    Maximum Mean Min Minimum MirrorPad Mul Neg NoOp NotEqual OneHot OnesLike Pack Pad PadV2 PartitionedCall Placeholder
-    PlaceholderWithDefault Pow PreventGradient Prod Range Rank ReadVariableOp RealDiv Reciprocal Relu Relu6 Reshape
-    ResizeBilinear ResizeNearestNeighbor ResourceGather Reverse ReverseV2 Rint Round Rsqrt Select SelectV2 Selu Shape
-    ShapeN Sigmoid Sign Size Slice Snapshot Softmax SpaceToBatchND SpaceToDepth Split SplitV Sqrt Square
-    SquaredDifference Squeeze StatefulPartitionedCall StopGradient StridedSlice Sub Sum Tanh Tile TopKV2 Transpose
-    Unpack VarHandleOp VarIsInitializedOp ZerosLike
+    BiasAdd BiasAddV1 BroadcastArgs BroadcastTo Cast Ceil ClipByValue Concat ConcatV2 Const Conv2D Conv2DBackpropInput
+    Cumsum DepthToSpace DepthwiseConv2dNative Div Einsum Elu Equal Erf Erfc Exp ExpandDims Fill Floor FusedBatchNorm
+    FusedBatchNormV2 FusedBatchNormV3 Gather GatherV2 Greater GreaterEqual Identity IdentityN InvertPermutation LRN
+    LeakyRelu Less LessEqual Log LogSoftmax LogicalAnd LogicalNot LogicalOr MatMul Max MaxPool Maximum Mean Min Minimum
+    MirrorPad Mul Neg NoOp NotEqual OneHot OnesLike Pack Pad PadV2 PartitionedCall Placeholder PlaceholderWithDefault
+    Pow PreventGradient Prod Range Rank ReadVariableOp RealDiv Reciprocal Relu Relu6 Reshape ResizeBilinear
+    ResizeNearestNeighbor ResourceGather Reverse ReverseV2 Rint Round Rsqrt Select SelectV2 Selu Shape ShapeN Sigmoid
+    Sign Size Slice Snapshot Softmax SpaceToBatchND SpaceToDepth Split SplitV Sqrt Square SquaredDifference Squeeze
+    StatefulPartitionedCall StopGradient StridedSlice Sub Sum Tanh Tile TopKV2 Transpose Unpack VarHandleOp
+    VarIsInitializedOp ZerosLike
 """
 _SOURCE_KNOWN = frozenset(_SOURCE_NAMES.split())
 _LEFT_OUT = frozenset({"Assert", "CheckNumerics", "CheckNumericsV2", "EnsureShape"})
