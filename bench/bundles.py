@@ -1,4 +1,4 @@
-"""Bundles of the reference models, kept in bench/.cache for one state of the source tree: another state packs anew."""
+"""Bundles of the reference models, kept in the cache for one state of the source tree: another state packs anew."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import machine
 import models
 
 SOURCE = Path(__file__).parents[1] / "src" / "glowplug"
-CACHE = Path(__file__).parent / ".cache" / "bundles"
+CACHE = machine.CACHE / "bundles"
 
 
 def bundle(name: str, engine: str = "auto") -> Path:

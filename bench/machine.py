@@ -15,6 +15,10 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
+# Models, bundles and what was converted, kept from run to run. Several checkouts may share one.
+CACHE = Path(os.environ.get("GLOWPLUG_BENCH_CACHE") or ROOT / "bench" / ".cache").absolute()
+# Environments of the peers, as `make peers` makes them.
+ENVIRONMENTS = Path(os.environ.get("GLOWPLUG_BENCH_ENVIRONMENTS") or ROOT / ".venvs").absolute()
 
 
 def prepare() -> None:
@@ -49,12 +53,12 @@ def describe() -> dict[str, Any]:
 
 
 def write_result(name: str, document: dict[str, Any], *, partial: bool) -> None:
-    """Write bench/results/NAME.json, or a file below bench/.cache where only some of the models were measured."""
-    folder = ROOT / "bench" / ".cache" / "results" if partial else RESULTS
+    """Write bench/results/NAME.json, or a file below the cache where only some of the models were measured."""
+    folder = CACHE / "results" if partial else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    print(f"wrote {path.relative_to(ROOT)}", file=sys.stderr)
+    print(f"wrote {path}", file=sys.stderr)
 
 
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "keras", "numpy")

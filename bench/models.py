@@ -10,7 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-CACHE = Path(__file__).parent / ".cache" / "models"
+import machine
+
+CACHE = machine.CACHE / "models"
 
 # name -> (shape, dtype) of the input that the benchmarks feed
 INPUTS = {

@@ -24,7 +24,7 @@ SIDES = {"stock": [], "run": RUN, "without_children": [*RUN, "--no-children"]}
 
 def once_ns(side: str) -> int:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(machine.ROOT / "src")}
-    environment["GLOWPLUG_CACHE_DIR"] = str(machine.ROOT / "bench" / ".cache" / "run_children")
+    environment["GLOWPLUG_CACHE_DIR"] = str(machine.CACHE / "run_children")
     began = time.monotonic_ns()
     subprocess.run([sys.executable, *SIDES[side], SCRIPT], env=environment, capture_output=True, check=True)
     return time.monotonic_ns() - began

@@ -29,7 +29,7 @@ LAYER = Path(__file__).parent / "scripts" / "layer.py"
 RUN = ["-m", "glowplug", "run", "--no-standby"]
 COMMANDS = {"stock": [], "glowplug": RUN, "no_prefetch": [*RUN, "--no-prefetch"]}
 SIDES = {"prefetch": ("no_prefetch", "glowplug")}  # before and after; of the others, stock and glowplug
-CACHE = machine.ROOT / "bench" / ".cache" / "run_start"
+CACHE = machine.CACHE / "run_start"
 
 
 def launch(side: str, words: list[str]) -> tuple[int, str]:

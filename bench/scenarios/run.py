@@ -1,6 +1,7 @@
 """`glowplug bench` on every scenario, into one result: run.py [NAME ...] [--rounds 7] [--cold] [--html FOLDER]
 
-README.md's first table comes from the result. Peers are measured where `make peers` has installed them.
+README.md's first table comes from the result. Peers are measured where `make peers` has installed them. Models and what
+is converted are kept in the cache (GLOWPLUG_BENCH_CACHE); `--prepare` makes all of it and measures nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +18,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import machine
 import sources
 
+PREPARED = machine.CACHE / "prepared"
 
-def bench(name: str, rounds: int, *, cold: bool = False, html: str | None = None) -> dict[str, Any]:
+
+def bench(name: str, *words: str | Path) -> dict[str, Any]:
     """Return the document of `glowplug bench` for one scenario."""
-    command = [sys.executable, "-m", "glowplug", "bench", str(sources.path_of(name)), "--repeat", str(rounds), "--json"]
-    command += ["--environments", str(machine.ROOT / ".venvs")]
-    command += ["--cold"] if cold else []
-    if html:
-        Path(html).mkdir(parents=True, exist_ok=True)
-        command += ["--html", f"{html}/{name}.html", "--force"]
+    command = [sys.executable, "-m", "glowplug", "bench", sources.path_of(name), "--json", *words]
+    command += ["--environments", machine.ENVIRONMENTS, "--keep", PREPARED]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
@@ -49,11 +48,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--cold", action="store_true", help="measure with a dropped page cache, too (root)")
     parser.add_argument("--html", metavar="FOLDER", help="write a page for each scenario")
+    parser.add_argument("--prepare", action="store_true", help="only build and convert the models")
     args = parser.parse_args()
     machine.prepare()
     results = {}
     for name in args.scenarios or sources.SCENARIOS:
-        results[name] = bench(name, args.rounds, cold=args.cold, html=args.html)
+        if args.prepare:
+            print(line(name, bench(name, "--only-prepare")), flush=True)
+            continue
+        words: list[str | Path] = ["--repeat", str(args.rounds)]
+        words += ["--cold"] if args.cold else []
+        if args.html:
+            Path(args.html).mkdir(parents=True, exist_ok=True)
+            words += ["--html", f"{args.html}/{name}.html", "--force"]
+        results[name] = bench(name, *words)
         print(line(name, results[name]), flush=True)
         whole = len(results) == len(sources.SCENARIOS)
         document = {"machine": machine.describe(), "rounds": args.rounds, "scenarios": results}

@@ -13,9 +13,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import machine
 import models
 
-CACHE = Path(__file__).parents[1] / ".cache" / "scenarios"
+CACHE = machine.CACHE / "scenarios"
 WORDS = 20_000
 LAYER_MB, LAYER_WIDTH = 10.24, 1_600
 

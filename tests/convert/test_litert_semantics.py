@@ -19,7 +19,8 @@ import tensorflow as tf
 
 import glowplug
 from glowplug.bundle.reader import read_manifest
-from glowplug.convert import isolated
+from glowplug.convert import auto, isolated
+from glowplug.convert.choice import Figures
 from glowplug.convert.job import Job, Order
 from glowplug.core.disk.files import new_directory
 from glowplug.core.errors import InputError, OutputMismatchError, UnsupportedModelError
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 FLOATS, INTS, LONGS = (tf.TensorSpec([None, 8], kind, name="x") for kind in (tf.float32, tf.int32, tf.int64))
 IMAGES = tf.TensorSpec([None, 8, 8, 3], tf.float32, name="x")
 OPEN = tf.TensorSpec([None, None], tf.float32, name="x")
+NUMBER = tf.TensorSpec([None], tf.int32, name="number")
 TABLE = np.random.default_rng(0).normal(size=(10, 4)).astype(np.float32)
 KERNEL = np.random.default_rng(1).normal(size=(8, 5)).astype(np.float32)
 FILTER = np.random.default_rng(2).normal(size=(3, 3, 3, 4)).astype(np.float32)
@@ -72,6 +74,26 @@ LEFT: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "an assertion": (FLOATS, refuses_the_largest),
     "a check of numbers": (FLOATS, lambda x: tf.debugging.check_numerics(x, "bad") * 2),
     "a reciprocal root of zero": (FLOATS, tf.math.rsqrt),
+}
+
+
+def behind(compute: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a function that computes it where a number is 777, which no call that is compared has."""
+    return lambda number, x: tf.where((number == 777)[:, None], compute(x), 0.0 * x)
+
+
+LOUD = np.where(np.arange(1000)[:, None] == 777, 120.0, np.random.default_rng(3).normal(size=(1000, 4)))
+HIDDEN: dict[str, tuple[list[Any], Callable[..., Any]]] = {
+    "softplus": ([NUMBER, FLOATS], behind(tf.math.softplus)),
+    "a logarithm near one": ([NUMBER, FLOATS], behind(tf.math.log1p)),
+    "a sine": ([NUMBER, FLOATS], behind(tf.sin)),
+    "a cast": ([NUMBER, FLOATS], behind(lambda x: tf.cast(tf.cast(x, tf.int32), tf.float32))),
+    "a branch": (
+        [NUMBER, FLOATS],
+        lambda number, x: tf.cond(tf.reduce_all(number == 777), lambda: tf.math.softplus(x), lambda: x),
+    ),
+    "a row of a table": ([NUMBER], lambda number: tf.math.softplus(tf.gather(LOUD.astype(np.float32), number))),
+    "a remainder": ([NUMBER], lambda number: tf.math.floormod(number, -1)),
 }
 
 
@@ -163,3 +185,31 @@ def test_what_answers_otherwise_somewhere_is_left_to_native(name: str, tmp_path:
         pack(tmp_path)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "m.glow").exists()
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_no_compared_call_shows_is_not_left_to_litert(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever LiteRT is a candidate at all, it wins here."""
+    monkeypatch.setattr(auto, "_measure", lambda *_: [Figures("native", 9, 9), Figures("litert", 1, 1)])
+    specs, function = HIDDEN[name]
+    module = tf.Module()
+    module.f = tf.function(lambda *inputs: {"y": function(*inputs)}, input_signature=specs)
+    tf.saved_model.save(module, str(tmp_path / "model"), {"serving_default": module.f})
+    with new_directory(tmp_path / "m.glow") as unfinished:
+        Job(Order(unfinished, tmp_path / "model", prefer="start"), lambda stage: None).run()
+    manifest = read_manifest(tmp_path / "m.glow")
+    assert manifest.engine == "native"
+    assert "not known to compute" in manifest.measured["engines"]["litert"]["failed"]
+
+
+def test_tiny_numbers_are_zero_as_in_tensorflow(tmp_path: Path) -> None:
+    def count(x: Any) -> Any:
+        return tf.reduce_sum(tf.cast(tf.not_equal(x, 0.0), tf.float32), 1) + tf.reduce_sum(tf.sign(x), 1)
+
+    stock = saved(tmp_path, FLOATS, count)
+    with glowplug.load(pack(tmp_path)) as model:
+        for rows in (1, 2, 500):
+            x = np.full((rows, 8), 1e-40, np.float32)
+            np.testing.assert_array_equal(model(x), stock(tf.constant(x))["y"].numpy())

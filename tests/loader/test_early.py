@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -90,3 +91,44 @@ files = {{name: getattr(sys.modules[name], "__file__", None) or "" for name in l
 print(len(late) > 10, sorted(name for name, file in files.items() if file.endswith(".so")))
 """
     assert run(code) == "True []"
+
+
+def litert_bundle(folder: Path) -> Path:
+    pytest.importorskip("ai_edge_litert")
+    from tests import tflites
+
+    tflites.write_bundle(folder / "m.glow", tflites.dense())
+    return folder / "m.glow"
+
+
+def test_litert_is_opened_beside_numpy_and_nothing_waits_for_it(tmp_path: Path) -> None:
+    """Of extension modules, only LiteRT's own come once its library is being opened; the thread has ended by then."""
+    code = f"""
+import sys, threading
+from glowplug.loader.engines import early
+then = []
+real = early.import_numpy
+early.import_numpy = lambda start: real(lambda: (then.append(set(sys.modules)), start()))
+import glowplug
+with glowplug.load({str(litert_bundle(tmp_path))!r}) as model:
+    late = set(sys.modules) - then[0]
+    files = {{name: getattr(sys.modules[name], "__file__", None) or "" for name in late}}
+    libraries = [name for name, file in files.items() if file.endswith(".so") and not name.startswith("ai_edge_litert")]
+    maps = open("/proc/self/maps").read()
+    print(len(then), libraries, "libpywrap_litert_common" in maps, threading.active_count())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("1 [] True 1\n", "")
+
+
+def test_a_bundle_of_litert_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
+    bundle = litert_bundle(tmp_path)
+    (bundle / "model.tflite").write_bytes(b"short")
+    code = f"""
+import threading, glowplug
+try:
+    glowplug.load({str(bundle)!r})
+except glowplug.GlowplugError as error:
+    print(type(error).__name__, threading.active_count())
+"""
+    assert run(code) == "FileSizeError 1"

@@ -15,10 +15,13 @@ from typing import Any
 from glowplug.core.benchmark import Row
 
 from .contestant import Contestant, ending, process_environment, script_command
+from .forms import KeptForms, identity_of, package_identity
 from .peers import GLOWPLUG, Peer, find_interpreter
 
 _CONVERTERS = Path(str(files(__package__))) / "converters"
 _INSTALL = "`make peers` in a checkout of Glowplug installs it"
+_FOR_OTHERS = ("tflite", "onnx", "openvino")  # made by programs that are not Glowplug
+_CHOICE = "choice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,12 @@ class NotPreparedError(Exception):
 
 
 class Preparation:
-    """Makes each form once, in a folder that it is given."""
+    """Makes each form once, in a folder that it is given; what an earlier benchmark left there is used again."""
 
     def __init__(self, source: Source, scratch: Path, environments: Path, *, limit_s: float) -> None:
         self._source, self._scratch, self._environments, self._limit_s = source, scratch, environments, limit_s
         self._made: dict[str, Path | NotPreparedError] = {}
+        self._kept = KeptForms(scratch)
         self.chosen = ""
 
     def contestant(self, peer: Peer) -> Contestant | Row:
@@ -58,10 +62,7 @@ class Preparation:
     def form(self, form: str) -> Path:
         """Return the model in a form; raises `NotPreparedError`, each time it is asked for what cannot be made."""
         if form not in self._made:
-            try:
-                self._made[form] = self._make(form)
-            except NotPreparedError as error:
-                self._made[form] = error
+            self._made[form] = self._found(form) or self._tried(form)
         made = self._made[form]
         if isinstance(made, NotPreparedError):
             raise made
@@ -69,13 +70,38 @@ class Preparation:
 
     def choose(self) -> None:
         """Have `pack --engine auto` choose; its bundle is that of the engine that it chose."""
-        try:
-            bundle, packed = self._pack("auto")
-        except NotPreparedError:
-            return  # each engine says why it cannot take the model
-        engine = packed["manifest"]["engine"]
+        identity = self._identity(_CHOICE)
+        known = self._kept.get(_CHOICE, identity)
+        if known is None:
+            try:
+                bundle, packed = self._pack("auto")
+            except NotPreparedError:
+                return  # each engine says why it cannot take the model
+            known = {"path": str(bundle), "engine": packed["manifest"]["engine"]}
+            self._kept.put(_CHOICE, identity, **known)
+        engine = known["engine"]
         self.chosen = f"{GLOWPLUG}{engine}"
-        self._made[engine] = bundle
+        self._made[engine] = Path(known["path"])
+
+    def _found(self, form: str) -> Path | NotPreparedError | None:
+        """Return what an earlier benchmark made of this model."""
+        known = self._kept.get(form, self._identity(form))
+        if known is None:
+            return None
+        return NotPreparedError(known["failed"]) if "failed" in known else Path(known["path"])
+
+    def _tried(self, form: str) -> Path | NotPreparedError:
+        try:
+            made = self._make(form)
+        except NotPreparedError as error:
+            self._kept.put(form, self._identity(form), failed=str(error))
+            return error
+        self._kept.put(form, self._identity(form), path=str(made))
+        return made
+
+    def _identity(self, form: str) -> str:
+        ours = "" if form in _FOR_OTHERS else package_identity()
+        return identity_of(self._source.path, self._source.signature, self._source.warmup, ours)
 
     def _make(self, form: str) -> Path:
         if form == "source":
@@ -105,7 +131,7 @@ class Preparation:
     def _pack(self, engine: str) -> tuple[Path, dict[str, Any]]:
         output = self._scratch / f"{engine}.glow"
         command = [sys.executable, "-m", "glowplug", "pack", self._source.saved_model, "-o", output]
-        command += ["--engine", engine, "--json"]
+        command += ["--engine", engine, "--force", "--json"]
         if self._source.warmup is not None:
             command += ["--warmup", self._source.warmup]
         said = self._run(command, "glowplug pack")

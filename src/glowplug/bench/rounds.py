@@ -14,6 +14,8 @@ from .contestant import Contestant, ContestantError, Question, Running
 from .equality import compare
 
 THREADS = (1, 2)
+_ROUNDS_OF_FEWER = 3  # rounds with fewer threads than the most: a steady call differs less than a start
+_COLD_ROUNDS = 3  # each empties the page cache for all: programs of a gigabyte are read anew
 Progress = Callable[[str], None]
 
 
@@ -85,10 +87,12 @@ def measure(
     _judge(tallies, reference)
     for number in range(plan.repeats):
         tell(f"round {number + 1} of {plan.repeats}")
+        step = _start_warm if number < _ROUNDS_OF_FEWER else _start_with_most_threads
         for tally in _in_turn(tallies, number):
-            _attempt(_start_warm, tally, question, plan)
-    for number in range(plan.repeats if plan.cold else 0):
-        tell(f"round {number + 1} of {plan.repeats}, page cache dropped")
+            _attempt(step, tally, question, plan)
+    cold_rounds = min(plan.repeats, _COLD_ROUNDS) if plan.cold else 0
+    for number in range(cold_rounds):
+        tell(f"round {number + 1} of {cold_rounds}, page cache dropped")
         for tally in _in_turn(tallies, number):
             _attempt(_start_cold, tally, question, plan)
     return [tally.row() for tally in tallies]
@@ -126,8 +130,12 @@ def _judge(tallies: Sequence[_Tally], reference: str) -> None:
             tally.outcome, tally.reason = "differs", f"answers something else: {reason}"
 
 
-def _start_warm(tally: _Tally, question: Question, plan: Plan) -> None:
-    for threads in THREADS:
+def _start_with_most_threads(tally: _Tally, question: Question, plan: Plan) -> None:
+    _start_warm(tally, question, plan, THREADS[-1:])
+
+
+def _start_warm(tally: _Tally, question: Question, plan: Plan, counts: Sequence[int] = THREADS) -> None:
+    for threads in counts:
         with Running(tally.contestant, question, threads=threads, limit_s=plan.limit_s) as running:
             if threads == THREADS[-1]:
                 tally.first_ns.append(running.first_ns)

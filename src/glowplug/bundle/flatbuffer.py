@@ -10,14 +10,16 @@ for each field its distance from the table's beginning, or zero where it is abse
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glowplug.core.errors import TfliteMalformedError
 
-Positions = NDArray[np.int64]  # byte offsets from the beginning; zero means that there is nothing
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Positions = NDArray[np.int64]  # byte offsets from the beginning; zero means that there is nothing
 
 _OFFSET_BYTES = 4
 _WIDEST_BYTES = 8  # of a number
@@ -82,11 +84,11 @@ class FlatBuffer:
 
     def check_fields(self, tables: Tables) -> None:
         """Check that every field of the tables can be read as a number, whatever it is."""
-        if (tables.vtable_bytes > 4 + 2 * _MOST_FIELDS).any():
+        if np.count_nonzero(tables.vtable_bytes > 4 + 2 * _MOST_FIELDS):
             refuse("a table has too many fields", f"more than {_MOST_FIELDS}")
         for field in range((int(tables.vtable_bytes.max(initial=4)) - 4) // 2):
             at = self._field(tables, field, 1)
-            if (at + _WIDEST_BYTES > self.size).any():
+            if np.count_nonzero(at + _WIDEST_BYTES > self.size):
                 refuse("a field lies outside its table", f"field {field}")
 
     def vectors(self, owners: Tables, field: int, element_bytes: int) -> Vectors:
@@ -99,7 +101,7 @@ class FlatBuffer:
         length = np.zeros(len(at), np.int64)
         length[there] = self._unsigned(begin[there])
         start = begin + _OFFSET_BYTES
-        if (there & (start + length * element_bytes > self.size)).any():
+        if np.count_nonzero(there & (start + length * element_bytes > self.size)):
             refuse("a vector reaches past its end", f"{int(length.max())} elements")
         return Vectors(start, length)
 
@@ -128,7 +130,7 @@ class FlatBuffer:
             values[there] = self._unsigned(where)
         else:
             low, high = self._unsigned(where), self._unsigned(where + 4)
-            if (high >> 31).any():
+            if np.count_nonzero(high >> 31):
                 refuse("a number is beyond all bounds", int(high.max()))
             values[there] = low | high << 32
         return values
@@ -155,12 +157,12 @@ class FlatBuffer:
     def _tables(self, start: Positions) -> Tables:
         self._demand(start, _OFFSET_BYTES)
         vtable = start - self._words[start >> 2]
-        if ((vtable < 0) | (vtable & 1 > 0) | (vtable + 4 > self.size)).any():
+        if np.count_nonzero((vtable < 0) | (vtable & 1 > 0) | (vtable + 4 > self.size)):
             refuse("a table has no vtable", f"{len(start)} tables")
         vtable_bytes = self._shorts[vtable >> 1].astype(np.int64)
         table_bytes = self._shorts[(vtable >> 1) + 1].astype(np.int64)
         wrong = (vtable_bytes < 4) | (vtable_bytes & 1 > 0) | (vtable + vtable_bytes > self.size)
-        if (wrong | (table_bytes < 4) | (start + table_bytes > self.size)).any():
+        if np.count_nonzero(wrong | (table_bytes < 4) | (start + table_bytes > self.size)):
             refuse("a table reaches past its end", f"{len(start)} tables")
         return Tables(start, vtable, vtable_bytes, table_bytes)
 
@@ -170,10 +172,10 @@ class FlatBuffer:
         there = owners.vtable_bytes >= entry + 2
         distance = np.zeros(len(owners), np.int64)
         distance[there] = self._shorts[(owners.vtable[there] + entry) >> 1]
-        if (distance + width > owners.table_bytes)[distance > 0].any():
+        if np.count_nonzero((distance + width > owners.table_bytes)[distance > 0]):
             refuse("a field lies outside its table", f"field {field}")
         at = np.where(distance > 0, owners.start + distance, 0)
-        if width >= 4 and (at & 3).any():
+        if width >= 4 and np.count_nonzero(at & 3):
             refuse("a field is not aligned", f"field {field}")
         return at
 
@@ -183,7 +185,11 @@ class FlatBuffer:
         return found
 
     def _demand(self, positions: Positions, width: int) -> None:
-        if ((positions & 3 > 0) | (positions < 0) | (positions + width > self.size)).any():
+        """Refuse positions that are not aligned or not followed by as many bytes; negative ones are very large here."""
+        if len(positions) and (
+            int(np.bitwise_or.reduce(positions)) & 3
+            or int(np.maximum.reduce(positions.view(np.uint64))) + width > self.size
+        ):
             refuse("it points outside itself or is not aligned", f"{self.size} bytes")
 
 

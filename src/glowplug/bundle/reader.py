@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import mmap
 import os
-from dataclasses import dataclass, field
 from io import FileIO
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from glowplug.core.disk.digest import sha256
-from glowplug.core.disk.files import restore_displaced
 from glowplug.core.disk.regular_files import LeavesFolderError, NotRegularError, OpenFolder
 from glowplug.core.errors import (
     DigestError,
@@ -29,10 +27,12 @@ from glowplug.core.manifest import Asset, FileEntry, Manifest
 
 from . import layout, schema
 
+if TYPE_CHECKING:
+    from pathlib import Path  # which brings more with it than all of this
+
 _REMEDY = "fetch or pack the bundle again"
 
 
-@dataclass(frozen=True, slots=True)
 class Bundle:
     """A bundle whose manifest and file sizes have been checked. Graphs and other files are checked when they are read.
 
@@ -40,10 +40,17 @@ class Bundle:
     SHA-256 of the manifest's file.
     """
 
-    root: Path
-    manifest: Manifest
-    manifest_digest: str = field(repr=False)
-    folder: OpenFolder = field(repr=False, compare=False)
+    __slots__ = ("_root", "folder", "manifest", "manifest_digest")
+
+    def __init__(self, root: str, manifest: Manifest, manifest_digest: str, folder: OpenFolder) -> None:
+        self._root, self.manifest, self.manifest_digest, self.folder = root, manifest, manifest_digest, folder
+
+    @property
+    def root(self) -> Path:
+        """Where it was found."""
+        from pathlib import Path
+
+        return Path(self._root)
 
     def graph_bytes(self, portable: bool = False) -> bytes:
         """Return the serialized graph, optimised or portable, after checking its digest."""
@@ -106,6 +113,8 @@ class Bundle:
 
     def asset_path(self, asset: Asset) -> Path:
         """Return a path to the file of an asset, good as long as this bundle is referred to."""
+        from pathlib import Path
+
         return Path(self.folder.path, asset.path)
 
     @property
@@ -114,9 +123,9 @@ class Bundle:
         return tuple(self.root / path for path in sorted(self.manifest.files) if path.startswith(layout.WARMUP))
 
 
-def open_bundle(directory: Path) -> Bundle:
+def open_bundle(directory: str | Path) -> Bundle:
     """Check and open the bundle at `directory`. Files that the manifest does not list are not looked at."""
-    root = Path(os.path.realpath(directory))
+    root = os.path.realpath(directory)
     folder = _open_folder(root)
     data = _manifest_bytes(folder, root)
     bundle = Bundle(root, schema.parse(data), sha256(data), folder)
@@ -126,16 +135,21 @@ def open_bundle(directory: Path) -> Bundle:
     return bundle
 
 
-def read_manifest(root: Path) -> Manifest:
+def read_manifest(root: str | Path) -> Manifest:
     """Read and parse the manifest of the bundle at `root`."""
-    return schema.parse(_manifest_bytes(_open_folder(root), root))
+    path = os.fspath(root)
+    return schema.parse(_manifest_bytes(_open_folder(path), path))
 
 
-def _open_folder(root: Path) -> OpenFolder:
+def _open_folder(root: str) -> OpenFolder:
     try:
         return OpenFolder(root)
     except FileNotFoundError:
-        if restore_displaced(root):  # whoever was replacing it was killed halfway
+        from pathlib import Path
+
+        from glowplug.core.disk.files import restore_displaced
+
+        if restore_displaced(Path(root)):  # whoever was replacing it was killed halfway
             return _open_folder(root)
         raise _not_a_bundle(root) from None
     except NotADirectoryError:
@@ -144,7 +158,7 @@ def _open_folder(root: Path) -> OpenFolder:
         raise StorageError("the bundle cannot be opened", seen=f"{root} ({error.strerror})") from error
 
 
-def _manifest_bytes(folder: OpenFolder, root: Path) -> bytes:
+def _manifest_bytes(folder: OpenFolder, root: str) -> bytes:
     try:
         with FileIO(folder.open(layout.MANIFEST)) as stream:
             return stream.read(schema.MAX_MANIFEST_BYTES + 1)
@@ -158,7 +172,7 @@ def _manifest_bytes(folder: OpenFolder, root: Path) -> bytes:
         raise StorageError("the manifest cannot be read", seen=f"{root} ({error.strerror})") from error
 
 
-def _not_a_bundle(root: Path, reason: str = "") -> NotABundleError:
+def _not_a_bundle(root: str, reason: str = "") -> NotABundleError:
     return NotABundleError(
         f"not a bundle: there is no {layout.MANIFEST}", seen=f"{root}{reason}", remedy="make one with `glowplug pack`"
     )

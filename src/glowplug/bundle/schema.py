@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from glowplug.core.disk.digest import sha256
@@ -58,6 +57,8 @@ def dump(manifest: Manifest) -> bytes:
             {"name": one.name, "shape": list(one.shape), "tensor": one.tensor} for one in manifest.variables
         ]
     if manifest.litert is not None:
+        from dataclasses import asdict
+
         settings = asdict(manifest.litert)
         body["litert"] = settings if settings["largest"] is not None else _without(settings, "largest")
     if manifest.measured:

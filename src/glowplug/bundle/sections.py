@@ -55,18 +55,18 @@ from .fields import (
 MAX_RANK = 254  # TensorFlow's own limit
 MAX_OUTPUT_INDEX = 2**31 - 1
 
-_MANIFEST = frozenset(Manifest.__dataclass_fields__) - {"variables", "litert", "measured"}
-_SIGNATURE = frozenset(Signature.__dataclass_fields__) - {"method"}
+_MANIFEST = frozenset(Manifest.__match_args__) - {"variables", "litert", "measured"}
+_SIGNATURE = frozenset(Signature.__match_args__) - {"method"}
 _PORT = frozenset({"name", "dtype", "shape", "tensor"})
-_TENSOR = frozenset(StoredTensor.__dataclass_fields__)
-_VARIABLE = frozenset(StoredVariable.__dataclass_fields__)
-_ASSET = frozenset(Asset.__dataclass_fields__)
-_STEP = frozenset(InitStep.__dataclass_fields__)
-_FILE = frozenset(FileEntry.__dataclass_fields__)
-_FINGERPRINT = frozenset(Fingerprint.__dataclass_fields__)
-_LITERT = frozenset(LiteRTSettings.__dataclass_fields__) - {"largest"}
+_TENSOR = frozenset(StoredTensor.__match_args__)
+_VARIABLE = frozenset(StoredVariable.__match_args__)
+_ASSET = frozenset(Asset.__match_args__)
+_STEP = frozenset(InitStep.__match_args__)
+_FILE = frozenset(FileEntry.__match_args__)
+_FINGERPRINT = frozenset(Fingerprint.__match_args__)
+_LITERT = frozenset(LiteRTSettings.__match_args__) - {"largest"}
 MAX_MAGNITUDE = 1e300
-_PACKED = frozenset(PackedWeights.__dataclass_fields__)
+_PACKED = frozenset(PackedWeights.__match_args__)
 
 _NODE = re.compile(r"[A-Za-z0-9_.>][A-Za-z0-9_.>/\\-]*")
 _OUTPUT_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")

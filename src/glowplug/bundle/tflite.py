@@ -23,10 +23,9 @@ import mmap
 import os
 from collections.abc import Mapping
 from io import FileIO
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glowplug.core.errors import OpNotAllowedError
 from glowplug.core.manifest import Port, Signature, TensorSpec
@@ -34,6 +33,9 @@ from glowplug.core.manifest import Port, Signature, TensorSpec
 from .flatbuffer import FlatBuffer, Tables, refuse
 from .tflite_options import Runs, check_options, check_tensor_parts, check_text, refuse_cycles
 from .tflite_shapes import Nodes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 SUFFIX = ".tflite"
 MAGIC = b"TFL3"  # at byte 4
@@ -79,6 +81,7 @@ _TYPES: Mapping[int, tuple[str, float]] = {
     22: ("float8_e5m2", 1),
 }
 _ELEMENT_BYTES = np.array([_TYPES[code][1] for code in sorted(_TYPES)])
+ELEMENT_TYPES = tuple(_TYPES[code][0] for code in sorted(_TYPES))  # by number
 
 
 class TfliteModel(NamedTuple):  # and not a dataclass, which takes longer to make: this is on the way of every load
@@ -152,7 +155,7 @@ class _Scan:
             signatures=signatures or {DEFAULT_SIGNATURE: self._main()},
             declared=bool(signatures),
             stateful=not _STATEFUL.isdisjoint(operations),
-            variables=any(read.scalars(graph.tensors, 5, 1).any() for graph in self._graphs),
+            variables=any(np.count_nonzero(read.scalars(graph.tensors, 5, 1)) for graph in self._graphs),
             graphs=tuple(graph.nodes for graph in self._graphs),
             legacy=self._metadata(buffers, _LEGACY_SIGNATURES),
         )
@@ -178,7 +181,7 @@ class _Scan:
         inside = read.vectors(buffers, 0, 1).length
         offset, size = read.scalars(buffers, 1, 8), read.scalars(buffers, 2, 8)
         behind = offset > 1
-        if ((offset > read.size) | (size > read.size) | (offset + size > read.size))[behind].any():
+        if np.count_nonzero(((offset > read.size) | (size > read.size) | (offset + size > read.size))[behind]):
             refuse("a constant lies outside the file", f"{read.size} bytes")
         return np.where(behind, size, inside)
 
@@ -186,26 +189,33 @@ class _Scan:
         read = self._buffer
         tensors = read.tables(graph, 0)
         types = read.scalars(tensors, 1, 1)
-        if (types >= len(_ELEMENT_BYTES)).any():
+        if np.count_nonzero(types >= len(_ELEMENT_BYTES)):
             refuse("a tensor has an unknown type", int(types.max()))
-        if read.scalars(tensors, 10, 4).any():
+        if np.count_nonzero(read.scalars(tensors, 10, 4)):
             refuse("it reads other files", "an external buffer")
         check_tensor_parts(read, tensors)
         constant, there = self._check_constants(tensors, types)
         (inputs, _), (outputs, _) = (self._indices(graph, field, len(tensors), 0) for field in (1, 2))
-        nodes = self._nodes(graph, operations, constant, graphs)
+        nodes = self._nodes(graph, operations, constant, types, graphs)
         there |= read.scalars(tensors, 5, 1) > 0
         there[inputs] = True
         _check_order(nodes, there)
         return _Graph(tensors, types, inputs, outputs, nodes)
 
-    def _nodes(self, graph: Tables, operations: list[int], constant: NDArray[np.bool_], graphs: int) -> Nodes:
+    def _nodes(
+        self,
+        graph: Tables,
+        operations: list[int],
+        constant: NDArray[np.bool_],
+        types: NDArray[np.int64],
+        graphs: int,
+    ) -> Nodes:
         read = self._buffer
         nodes = read.tables(graph, 3)
         codes = read.scalars(nodes, 0, 4)
-        if (codes >= len(operations)).any():
+        if np.count_nonzero(codes >= len(operations)):
             refuse("a node names no operation", f"{len(operations)} operations")
-        if read.scalars(nodes, 9, 8).any():
+        if np.count_nonzero(read.scalars(nodes, 9, 8)):
             refuse("it has options outside of it", "large custom options")
         self._indices(nodes, 8, len(constant), 0)
         numbers = np.array(operations, np.int64)[codes]
@@ -215,6 +225,7 @@ class _Scan:
             *self._indices(nodes, 1, len(constant), -1),  # which stands for an input that is left out
             *self._indices(nodes, 2, len(constant), 0),
             constant,
+            types,
         )
 
     def _check_constants(
@@ -223,7 +234,7 @@ class _Scan:
         """Check that constants are as large as they must be; return which tensors are constant, or without elements."""
         read, lengths = self._buffer, self._lengths
         constants = read.scalars(tensors, 2, 4)
-        if (constants >= len(lengths)).any():
+        if np.count_nonzero(constants >= len(lengths)):
             refuse("a tensor names no buffer", int(constants.max()))
         shapes = read.vectors(tensors, 0, 4)
         if max(shapes.length.max(initial=0), read.vectors(tensors, 7, 4).length.max(initial=0)) > _MAX_RANK:
@@ -232,11 +243,11 @@ class _Scan:
         for axis in range(int(shapes.length.max(initial=0))):
             there = shapes.length > axis
             sizes = read.integers(shapes.start[there] + 4 * axis)
-            if (sizes < 0).any():
+            if np.count_nonzero(sizes < 0):
                 refuse("a tensor has a negative size", int(sizes.min()))
             elements[there] *= sizes
         wanted = np.ceil(elements * _ELEMENT_BYTES[types])
-        if (wanted > _LARGEST_BYTES).any():
+        if np.count_nonzero(wanted > _LARGEST_BYTES):
             refuse("a tensor is larger than any memory", f"{wanted.max():.3g} bytes")
         constant = lengths[constants] > 0
         wrong = int((constant & (_ELEMENT_BYTES[types] > 0) & (wanted != lengths[constants])).sum())
@@ -259,7 +270,7 @@ class _Scan:
         """Return the tensors that all owners name in a field, in one row, and how many each names."""
         vectors = self._buffer.vectors(owners, field, 4)
         found = self._buffer.integers(self._buffer.flat(vectors))
-        if ((found < least) | (found >= count)).any():
+        if np.count_nonzero((found < least) | (found >= count)):
             refuse("a node or a graph names no tensor", f"{count} tensors")
         return found, vectors.length
 
@@ -330,11 +341,11 @@ def _check_order(nodes: Nodes, there: NDArray[np.bool_]) -> None:
     """Check that nodes read what is there by then, and write no constants: LiteRT runs them in their order."""
     count = len(nodes.operations)
     writers, readers = (np.repeat(np.arange(count), many) for many in (nodes.output_counts, nodes.input_counts))
-    if nodes.constant[nodes.outputs].any():
+    if np.count_nonzero(nodes.constant[nodes.outputs]):
         refuse("a node writes a constant", f"{count} nodes")
     made = np.full(len(there), count)
     np.minimum.at(made, nodes.outputs, writers)
     made[there] = -1
     read = nodes.inputs >= 0
-    if (made[nodes.inputs[read]] >= readers[read]).any():
+    if np.count_nonzero(made[nodes.inputs[read]] >= readers[read]):
         refuse("a node reads what no node before it makes", f"{count} nodes")

@@ -16,11 +16,14 @@ Field numbers, from LiteRT's schema.fbs:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .flatbuffer import FlatBuffer, Tables, refuse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # By number (BuiltinOptions): fields that are vectors, and the bytes of an element.
 _VECTORS: Mapping[int, Mapping[int, int]] = {
@@ -44,13 +47,13 @@ Runs = set[int]  # the graphs that the nodes of one graph run
 def check_options(read: FlatBuffer, nodes: Tables, operations: NDArray[np.int64], graphs: int) -> Runs:
     """Check the options of all nodes of a graph; return which graphs they run."""
     kinds, second = read.scalars(nodes, 3, 1), read.scalars(nodes, 11, 1)
-    if (kinds >= _OPTIONS).any() or not np.isin(second, _OPTIONS_2).all():
+    if np.count_nonzero(kinds >= _OPTIONS) or not np.isin(second, _OPTIONS_2).all():
         refuse("a node has unknown options", f"kinds {int(kinds.max())} and {int(second.max())}")
     read.vectors(nodes, 5, 1)
     read.vectors(nodes, 7, 1)
     options, there = read.linked(nodes, 4)
     read.check_fields(options)
-    if second.any():
+    if np.count_nonzero(second):
         read.check_fields(read.linked(nodes, 12)[0])
     kinds_there, operations_there = kinds[there], operations[there]
     for kind in _VECTORS.keys() & set(kinds_there.tolist()):
@@ -82,11 +85,11 @@ def refuse_cycles(runs: Sequence[Runs]) -> None:
 
 def check_tensor_parts(read: FlatBuffer, tensors: Tables) -> None:
     """Check what tensors have beside type and shape."""
-    if read.present(tensors, 6).any() or read.vectors(tensors, 9, 4).length.any():
+    if np.count_nonzero(read.present(tensors, 6)) or np.count_nonzero(read.vectors(tensors, 9, 4).length):
         refuse("it has tensors that cannot be checked", "sparse ones or variants")
     quantization, _ = read.linked(tensors, 4)
     read.check_fields(quantization)
-    if read.scalars(quantization, 4, 1).any():
+    if np.count_nonzero(read.scalars(quantization, 4, 1)):
         refuse("it has tensors that cannot be checked", "quantised otherwise than by axis")
     for field, width in _QUANTIZATION.items():
         read.vectors(quantization, field, width)
@@ -98,5 +101,5 @@ def check_text(words: NDArray[np.int64], size: int) -> None:
     if not 0 <= count <= len(words) - 2:
         refuse("a constant of texts is damaged", f"{count} texts in {size} bytes")
     offsets = words[1 : count + 2]
-    if offsets[0] < 4 * (count + 2) or offsets[-1] > size or (np.diff(offsets) < 0).any():
+    if offsets[0] < 4 * (count + 2) or offsets[-1] > size or np.count_nonzero(np.diff(offsets) < 0):
         refuse("a constant of texts is damaged", f"{count} texts in {size} bytes")

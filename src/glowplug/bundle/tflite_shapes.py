@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class DecidedBy(IntEnum):
@@ -32,6 +34,7 @@ class Nodes(NamedTuple):
     outputs: NDArray[np.int64]
     output_counts: NDArray[np.int64]
     constant: NDArray[np.bool_]  # for each tensor
+    types: NDArray[np.int64]  # for each tensor, by number
 
 
 # By number (BuiltinOperator): operations whose outputs have shapes that follow from those of the inputs alone.

@@ -46,6 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"where the environments peers-NAME are (default: {ENVIRONMENTS}, or .venvs); a peer that has none is "
         "looked for in this one",
     )
+    parser.add_argument(
+        "--keep", metavar="DIR", help="keep the converted models in DIR, and use those that an earlier run left there"
+    )
+    parser.add_argument("--only-prepare", action="store_true", help="convert the model into DIR, and measure nothing")
     parser.add_argument("--limit", metavar="S", type=float, default=600.0, help="longest wait for anyone (default 600)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON document to FILE")
     parser.add_argument("--html", metavar="FILE", help="write a page with bar charts to FILE")
@@ -59,8 +63,11 @@ def run(args: argparse.Namespace) -> int:
     """Measure, and show what was found."""
     from glowplug.cli.output import print_json, quiet_tensorflow
     from glowplug.core.disk.files import refuse_existing, write_file
+    from glowplug.core.errors import UsageError
 
     names = _names(args.against)
+    if args.only_prepare and not args.keep:
+        raise UsageError("there is nothing to prepare for", seen="--only-prepare", remedy="name a folder with --keep")
     targets = [Path(text) for text in (args.output, args.html) if text]
     for target in targets:
         refuse_existing(target, force=args.force)
@@ -101,6 +108,7 @@ def _names(against: str | None) -> list[str]:
 
 
 def _measure(args: argparse.Namespace, names: list[str]) -> Benchmark:
+    import contextlib
     import tempfile
     from dataclasses import replace
 
@@ -109,27 +117,26 @@ def _measure(args: argparse.Namespace, names: list[str]) -> Benchmark:
     from glowplug.bench.preparation import Source
     from glowplug.bench.rounds import Plan
     from glowplug.cli.output import Stages, note
-    from glowplug.convert.example import make_example
+    from glowplug.convert.example import make_example, make_kept_example
 
     notes = []
     if args.cold and not os.access(_DROP_CACHES, os.W_OK):
         notes.append("only root may drop the page cache: measured with a warm one alone")
     model, warmup = Path(args.model).absolute(), Path(args.warmup).absolute() if args.warmup else None
-    plan = Plan(max(1, args.repeat), args.cold and not notes, args.seconds, args.limit)
+    repeats = 0 if args.only_prepare else max(1, args.repeat)
+    plan = Plan(repeats, args.cold and not notes, args.seconds, args.limit)
     environments = Path(args.environments or os.environ.get(ENVIRONMENTS) or ".venvs")
     for text in notes:
         note(text)
-    with tempfile.TemporaryDirectory(prefix="glowplug-bench-") as folder, Stages() as stages:
-        scratch = Path(folder)
+    with contextlib.ExitStack() as stack:
+        stages = stack.enter_context(Stages())
         stages("find inputs that suit")
-        example = make_example(
-            model,
-            scratch,
-            warmup=warmup,
-            signature=args.signature,
-            unsafe_lambda=args.unsafe_lambda,
-            limit_s=args.limit,
-        )
+        wishes = {"warmup": warmup, "signature": args.signature, "unsafe_lambda": args.unsafe_lambda}
+        if args.keep:
+            scratch, example = make_kept_example(model, Path(args.keep), limit_s=args.limit, **wishes)
+        else:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="glowplug-bench-")))
+            example = make_example(model, scratch, limit_s=args.limit, **wishes)
         benchmark = run_contest(
             Source(model, example.saved_model, example.signature, warmup),
             Question(example.signature, example.inputs),

@@ -6,6 +6,7 @@ A child process looks for it, since that takes TensorFlow, which can die on a mo
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from glowplug.bench.contestants.start import write_arrays
+from glowplug.bench.forms import identity_of
 from glowplug.core import errors
+from glowplug.core.disk.files import write_file
 
 from .source.sources import check_path
 
@@ -57,12 +60,36 @@ def make_example(
             raise errors.UnsupportedModelError("TensorFlow gave no answer", seen=f"{limit_s:g} s") from None
         log.seek(0)
         said = log.read().decode(errors="replace").splitlines()
-    result = scratch / _RESULT
-    if not result.exists():
+    if not _has_example(scratch):
         raise errors.UnsupportedModelError(
             "TensorFlow died on this model", seen=f"exit code {done.returncode} {' '.join(said[-1:])}"[:300]
         )
-    document = json.loads(result.read_text(encoding="utf-8"))
+    return _read_example(scratch)
+
+
+def make_kept_example(
+    model: Path, folder: Path, *, warmup: Path | None = None, signature: str = "", **others: Any
+) -> tuple[Path, Example]:
+    """Return an example, and the place in `folder` where it is kept: the same one if it is asked for again.
+
+    Another model, or the same after a change, or another way of calling it, has a place of its own.
+    """
+    scratch = folder.absolute() / identity_of(model, warmup, signature, sorted(others.items()))[:16]
+    if _has_example(scratch):
+        return scratch, _read_example(scratch)
+    shutil.rmtree(scratch, ignore_errors=True)  # somebody was interrupted
+    scratch.mkdir(parents=True)
+    return scratch, make_example(model, scratch, warmup=warmup, signature=signature, **others)
+
+
+def _has_example(scratch: Path) -> bool:
+    """Say whether an example, or why there is none, is in a folder."""
+    return (scratch / _RESULT).exists()
+
+
+def _read_example(scratch: Path) -> Example:
+    """Return the example that is in a folder; raise what says why there is none."""
+    document = json.loads((scratch / _RESULT).read_text(encoding="utf-8"))
     if "error" in document:
         kind: type[errors.GlowplugError] = getattr(errors, document["error"], errors.RuntimeFailure)
         raise kind(document["what"], seen=document["seen"], remedy=document["remedy"])
@@ -77,7 +104,7 @@ def main() -> None:
     except errors.GlowplugError as error:
         seen = None if error.seen is None else " ".join(str(error.seen).split())
         document = {"error": type(error).__name__, "what": error.what, "seen": seen, "remedy": error.remedy}
-    Path(scratch, _RESULT).write_text(json.dumps(document), encoding="utf-8")
+    write_file(Path(scratch, _RESULT), json.dumps(document).encode())
 
 
 def _find(model: Path, scratch: Path, warmup: str, signature: str, *, unsafe_lambda: bool) -> dict[str, Any]:

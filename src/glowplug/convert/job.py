@@ -175,20 +175,22 @@ class Job:
         from glowplug.runtime.library import open_library
 
         from .litert.bundles import convert, write_proven
-        from .litert.operations import refuse_left_out
+        from .litert.operations import refuse_left_out, refuse_unknown_source
         from .source.saved_model import SavedModel
 
         quantization = self._quantization()
+        chosen_by_us = self._order.engine == "auto"
         with SavedModel(self._source.directory) as source:
             self._record(source)
             self._refuse_unproven()
             refuse_left_out(source)
+            if chosen_by_us:
+                refuse_unknown_source(source)
             declared = source.signatures
         _return_memory()
         assert self.recording is not None
         self.enter("convert for LiteRT")
         model = self._scratch / layout.TFLITE
-        chosen_by_us = self._order.engine == "auto"
         signatures = convert(
             self._source.directory, declared, self.recording, model, quantization, known_only=chosen_by_us
         )

@@ -5,16 +5,14 @@ The names are numpy's, or ml_dtypes' for the types numpy lacks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
-class DType:
+class DType(NamedTuple):  # and no dataclass, which takes longer to make: this is on the way of every load
     """One element type. `itemsize` is 0 where elements have no fixed bytes (strings)."""
 
     name: str

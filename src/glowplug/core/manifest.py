@@ -7,17 +7,18 @@ says what there is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from .records import Record
 
 FORMAT_VERSION = 1
 
 Engine = Literal["native", "litert", "savedmodel"]
+_NOTHING: Mapping[str, Any] = {}
 ENGINES: tuple[Engine, ...] = ("native", "litert", "savedmodel")
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
+class TensorSpec(Record):
     """A dtype and a shape. `None` as a dimension means any size; `None` as the shape means any rank."""
 
     dtype: str
@@ -29,16 +30,14 @@ class TensorSpec:
         return f"{self.dtype}[{', '.join('?' if n is None else str(n) for n in self.shape)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(Record):
     """One named input or output of a signature, and the graph tensor (`node:index`) that carries it."""
 
     spec: TensorSpec
     tensor: str
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Record):
     """One way to call the model.
 
     `weights` are indices into the manifest's tensor table: what must be fed with each call. `targets` are nodes that
@@ -58,8 +57,7 @@ class Signature:
         return f"({side(self.inputs)}) -> ({side(self.outputs)})"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTensor:
+class StoredTensor(Record):
     """A tensor of `weights.bin`, the placeholder `node` that takes it, and the name its source gave it.
 
     An empty `node` means that no graph reads it: it is there for a variable.
@@ -73,8 +71,7 @@ class StoredTensor:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoredVariable:
+class StoredVariable(Record):
     """A variable of the source whose value is the bytes of tensor number `tensor`, in a shape of its own."""
 
     name: str
@@ -82,45 +79,40 @@ class StoredVariable:
     tensor: int
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
+class Asset(Record):
     """A file of the bundle whose path is fed to the placeholder `node` while the initialisers run."""
 
     node: str
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class InitStep:
+class InitStep(Record):
     """One run before the first call: `weights` (indices) and all assets are fed, `targets` run."""
 
     targets: tuple[str, ...]
     weights: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(Record):
     """The length and SHA-256 of one file of the bundle."""
 
     size: int
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Record):
     """What `graph.pb` was optimised for. Elsewhere `graph.portable.pb` is used instead."""
 
     tensorflow: str
     cpu: tuple[str, ...]
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = _NOTHING
 
 
 Interface = Literal["compiled", "declared", "interpreter"]
 INTERFACES: tuple[Interface, ...] = ("compiled", "declared", "interpreter")
 
 
-@dataclass(frozen=True, slots=True)
-class PackedWeights:
+class PackedWeights(Record):
     """The weights of `model.tflite` as the kernels of one machine read them: a file that can be made again.
 
     It is not among the bundle's files: where `machine` is another, or it is missing, a user's cache has one. `machine`
@@ -132,8 +124,7 @@ class PackedWeights:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class LiteRTSettings:
+class LiteRTSettings(Record):
     """How `model.tflite` is run.
 
     `interface` is `compiled` (LiteRT's `CompiledModel`, whatever the shapes), `declared` (that for the shapes in the
@@ -149,8 +140,7 @@ class LiteRTSettings:
     largest: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Record):
     """The whole of `bundle.json`."""
 
     engine: Engine
@@ -162,7 +152,7 @@ class Manifest:
     initializers: tuple[InitStep, ...] = ()
     op_libraries: tuple[str, ...] = ()
     fingerprint: Fingerprint | None = None
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    equivalence: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = _NOTHING
+    equivalence: Mapping[str, Any] = _NOTHING
     litert: LiteRTSettings | None = None
-    measured: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, Any] = _NOTHING

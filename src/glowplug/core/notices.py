@@ -8,7 +8,7 @@ which might start processes with this stderr, or when the user set TF_CPP_MIN_LO
 from __future__ import annotations
 
 import os
-import threading
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
@@ -20,7 +20,7 @@ LITERT = (b"INFO: ", b"WARNING: [", "└ ".encode())
 @contextmanager
 def held_back(notices: tuple[bytes, ...] = TENSORFLOW, *, threads: int = 1) -> Iterator[None]:
     """Hold lines with the notices back during the block; `threads` is how many Python threads the caller knows of."""
-    if threading.active_count() > threads or os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
+    if _running_threads() > threads or os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
         yield
         return
     with _nameless_file() as aside:
@@ -35,6 +35,12 @@ def held_back(notices: tuple[bytes, ...] = TENSORFLOW, *, threads: int = 1) -> I
             for line in aside:
                 if not any(notice in line for notice in notices):
                     os.write(2, line)
+
+
+def _running_threads() -> int:
+    """Return how many threads of Python's there are. Nobody has started any without the module, which takes time."""
+    threading = sys.modules.get("threading")
+    return threading.active_count() if threading is not None else 1
 
 
 def _nameless_file() -> IO[Any]:

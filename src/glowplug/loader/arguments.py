@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.errors import InputError
 from glowplug.core.manifest import Port, Signature
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def bind(name: str, signature: Signature, value: Any, named: Mapping[str, Any]) -> list[NDArray[Any]]:

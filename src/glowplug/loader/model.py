@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from glowplug.bundle.reader import Bundle
-from glowplug.core.clock import now_ns
 from glowplug.core.errors import InputError, TensorFlowError
 from glowplug.core.manifest import Signature
 
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
 
     from glowplug.bundle.warmup import Request
 
+    from .info import Info
     from .origin import LocalCopy
     from .pending import Pending
 
@@ -31,18 +29,6 @@ if TYPE_CHECKING:
 _DEFAULT = "serving_default"
 _readiness_lock = allocate_lock()
 _CALLERS_FAULT = ("INVALID_ARGUMENT", "OUT_OF_RANGE")
-
-
-@dataclass(frozen=True, slots=True)
-class Info:
-    """Where a model came from and how it was loaded. `notes` says what a user should know."""
-
-    path: Path
-    engine: str
-    notes: tuple[str, ...]
-    warmup_files: tuple[Path, ...]
-    provenance: Mapping[str, Any]
-    equivalence: Mapping[str, Any]
 
 
 class CallableSignature:
@@ -82,13 +68,26 @@ class CallableSignature:
 class Model:
     """A loaded model. Call it, from as many threads as you like; close it, or use it in a `with` block."""
 
-    def __init__(self, engine: Engine, info: Info, bundle: Bundle) -> None:
+    def __init__(self, engine: Engine, bundle: Bundle) -> None:
         self._engine = engine
         self._bundle = bundle
         self._copy: LocalCopy | None = None
-        self.info = info
+        self._info: Info | None = None
         self._signatures = {name: CallableSignature(engine, name) for name in engine.signatures}
         self._readiness: Pending[None] | None = None
+
+    @property
+    def info(self) -> Info:
+        """Where the model came from and how it was loaded."""
+        if self._info is None:
+            from .info import describe  # once somebody asks: a first prediction needs none of it
+
+            self._info = describe(self._bundle, self._engine)
+        return self._info
+
+    @info.setter
+    def info(self, info: Info) -> None:
+        self._info = info
 
     @property
     def signatures(self) -> Mapping[str, Signature]:
@@ -98,7 +97,7 @@ class Model:
     @property
     def engine(self) -> str:
         """The engine that runs the model: `native`, `litert` or `savedmodel`."""
-        return self.info.engine
+        return self._bundle.manifest.engine
 
     def signature(self, name: str) -> CallableSignature:
         """Return the signature of that name, to be called."""
@@ -122,6 +121,8 @@ class Model:
 
     def warm_up(self) -> list[int]:
         """Run the packed warm-up calls and return how many nanoseconds each took."""
+        from glowplug.core.clock import now_ns
+
         durations = []
         for request in self.warmup_requests():
             began = now_ns()

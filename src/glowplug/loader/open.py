@@ -50,12 +50,14 @@ def load(
     """
     tell = progress or (lambda stage: None)
     here = (path, trust, verify, tuple(op_libraries), intra_op_threads, inter_op_threads, tell)
-    if not standby and _runs_in_tensorflow(path):
-        from .engines.early import open_early
+    head = None if standby else _manifest_head(path)
+    if head is not None:  # what comes from elsewhere, or is hosted elsewhere, needs more modules
+        from .engines import early
 
-        opening = open_early()
+        in_tensorflow = any(engine in head for engine in _IN_TENSORFLOW)
+        opening = early.open_early() if in_tensorflow else early.open_litert_early()
         try:
-            return _load_here(*here)
+            return _load_here(*here, before_engine=None if in_tensorflow else opening)
         finally:
             if opening is not None:
                 opening.join()
@@ -126,26 +128,26 @@ def _load_here(
     intra_op_threads: int,
     inter_op_threads: int,
     tell: Progress,
+    before_engine: Thread | None = None,
 ) -> Model:
-    from pathlib import Path
-
     from glowplug.bundle.reader import open_bundle
     from glowplug.core.errors import UsageError
 
     from .engines.engine import Options
-    from .model import Info, Model
+    from .model import Model
 
     if min(intra_op_threads, inter_op_threads) < 0:
         raise UsageError("a thread count cannot be negative", seen=min(intra_op_threads, inter_op_threads))
-    directory = Path(path)
     if verify:
+        from pathlib import Path
+
         from glowplug.bundle.verify import verify as verify_bundle
         from glowplug.runtime.oplibrary import custom_ops
 
         tell("verify")
-        verify_bundle(directory, extra_ops=custom_ops(op_libraries))
+        verify_bundle(Path(path), extra_ops=custom_ops(op_libraries))
     tell("open")
-    bundle = open_bundle(directory)
+    bundle = open_bundle(path)
     manifest = bundle.manifest
     missing = [name for name in manifest.op_libraries if name not in op_libraries]
     if missing:
@@ -156,27 +158,20 @@ def _load_here(
         )
     options = Options(trust, op_libraries, intra_op_threads, inter_op_threads)
     tell("start")
+    if before_engine is not None:
+        before_engine.join()  # what LiteRT says on stderr is only held back where no other thread runs
     engine = open_engine(bundle, options)
     tell("ready")
-    info = Info(
-        bundle.root,
-        manifest.engine,
-        tuple(engine.notes),
-        bundle.warmup_files,
-        manifest.provenance,
-        manifest.equivalence,
-    )
-    return Model(engine, info, bundle)
+    return Model(engine, bundle)
 
 
-def _runs_in_tensorflow(path: str | Path) -> bool:
-    """Guess, from the first bytes of what may be a manifest, whether TensorFlow's library will be needed."""
+def _manifest_head(path: str | Path) -> bytes | None:
+    """Return the first bytes of what may be a manifest in a folder: they tell which modules will be needed."""
     try:
         with open(os.path.join(path, _MANIFEST), "rb") as stream:  # noqa: PTH118, PTH123 - before pathlib is there
-            head = stream.read(_HEAD_BYTES)
+            return stream.read(_HEAD_BYTES)
     except (OSError, TypeError, ValueError):
-        return False  # whoever opens the bundle says what is wrong
-    return any(engine in head for engine in _IN_TENSORFLOW)
+        return None  # whoever opens the bundle says what is wrong
 
 
 def _is_code(directory: Path) -> bool:

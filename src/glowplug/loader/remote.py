@@ -21,7 +21,7 @@ from glowplug.standby import wire
 from glowplug.standby.client.request import Begun, Declined, begin
 
 from .channel import INPUTS, OUTPUTS, SOCKET, Arena, rebuild_error
-from .model import Info, Model
+from .model import Model
 
 PRELOAD = ("numpy", "glowplug.loader.hosting")
 
@@ -107,8 +107,8 @@ class RemoteEngine:
 class RemoteModel(Model):
     """A model hosted by a child of a standby. `pid` is that child; it ends when this model is closed."""
 
-    def __init__(self, engine: RemoteEngine, info: Info, bundle: Bundle) -> None:
-        super().__init__(engine, info, bundle)
+    def __init__(self, engine: RemoteEngine, bundle: Bundle) -> None:
+        super().__init__(engine, bundle)
         self.pid = engine.pid
 
 
@@ -120,11 +120,9 @@ def load_remotely(path: str | Path, options: Mapping[str, Any], *, start: bool =
     engine = RemoteEngine(str(directory), options, start=start)
     try:
         bundle = open_bundle(directory)  # while the other process loads it
-        manifest = bundle.manifest
-        engine.wait(manifest.signatures)
+        engine.wait(bundle.manifest.signatures)
     except BaseException:
         engine.close()
         raise
-    notes = (*engine.notes, f"hosted by process {engine.pid} of a standby")
-    info = Info(bundle.root, manifest.engine, notes, bundle.warmup_files, manifest.provenance, manifest.equivalence)
-    return RemoteModel(engine, info, bundle)
+    engine.notes.append(f"hosted by process {engine.pid} of a standby")
+    return RemoteModel(engine, bundle)

@@ -32,6 +32,7 @@ NOT_FINITE = float("inf")
 LARGE = (30.0, 1e3, 1e6, 1e12, 1e18, 1e30)
 _FLOATING = "fV"  # kinds of numpy's types; bfloat16 is of the second one
 _ROUNDING = 2e-5
+_LARGE_TOLERANCE = 4  # times the usual one: fifty layers on numbers of 1e3 were seen to differ by 5.9e-5
 _LARGEST_HALF = 65504.0
 _INTEGERS = (0, 1, -1, 100, 2_000_000)  # bounds; a shape that follows from one must still fit into memory
 
@@ -56,7 +57,8 @@ def record_edges(
             continue
         edges = [_record(call, name, *one) for one in edge_inputs(template, ports)]
         if not _shapes_follow_values(edges):  # which would need as much memory as they say
-            edges += [_record(call, name, EVERYDAY, one) for one in _beyond_32_bits(template)]
+            wide = [*_beyond_32_bits(template), *_extremes(template)]
+            edges += [_record(call, name, EVERYDAY, one) for one in wide]
         found += edges
     return found
 
@@ -136,7 +138,7 @@ def _float_makers() -> Iterator[tuple[float, Make]]:
 
     yield EVERYDAY, np.zeros_like
     yield EVERYDAY, lambda x: np.round(4 * x) / 2
-    yield from ((EVERYDAY, scaled(scale)) for scale in (1e-20, 1e-6))
+    yield from ((EVERYDAY, scaled(scale)) for scale in (1e-40, 1e-20, 1e-6))
     yield from ((scale, scaled(scale)) for scale in LARGE)
     yield 3e38, lambda x: np.sign(x) * 3e38
     yield from ((NOT_FINITE, strewn(strange)) for strange in (np.nan, np.inf, -np.inf))
@@ -147,6 +149,21 @@ def _beyond_32_bits(template: Mapping[str, NDArray[Any]]) -> Iterator[Inputs]:
     wide = {name for name, array in template.items() if array.dtype.kind in "iu" and array.dtype.itemsize == 8}
     if wide:
         yield {name: array + (1 << 32) if name in wide else array for name, array in template.items()}
+
+
+def _extremes(template: Mapping[str, NDArray[Any]]) -> Iterator[Inputs]:
+    """Yield the least and the largest integers; where there are several inputs, the least one meets minus one."""
+    integers = [name for name, array in template.items() if array.dtype.kind in "iu"]
+    if not integers:
+        return
+    made = dict(template)
+    for place, name in enumerate(integers):
+        array = template[name]
+        limits = np.iinfo(array.dtype)
+        least, most, minus = limits.min, limits.max, max(limits.min, -1)
+        row = (minus, minus, 1, least, least, most) if place % 2 else (least, most, least, most, 0, minus)
+        made[name] = np.resize(np.array(row, array.dtype), array.shape)
+    yield made
 
 
 def _other_sizes(template: Mapping[str, NDArray[Any]], ports: Mapping[str, Port]) -> Iterator[Inputs]:
@@ -225,6 +242,8 @@ def _compare(engine: Engine, edge: Edge, tolerances: Mapping[str, float]) -> Non
     answer = repeat(engine, edge.call, refusals=True)
     if edge.call.answer is None or answer is None:
         return
+    if edge.magnitude > EVERYDAY:
+        tolerances = {dtype: _LARGE_TOLERANCE * one for dtype, one in tolerances.items()}
     for key, expected in edge.call.answer.items():
         where = f"{edge.call.request.signature}:{key} for {_described(edge.call.request.inputs)}"
         check_output(where, expected, answer[key], tolerances, [one[key] for one in edge.rounded])

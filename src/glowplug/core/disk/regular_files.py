@@ -9,7 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe, not a file",

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import os
 import stat
 import time
 from collections.abc import Iterator
 from typing import IO
+
+from .digest import sha256
 
 # Paths are strings here, as in `cache_files`.
 PARTIAL = ".glowplug-partial-"
@@ -98,7 +99,7 @@ def leftovers(folder: str, mark: str, name: str | None = None) -> list[str]:
 
 def _prefix(name: str, mark: str) -> str:
     encoded = os.fsencode(name)
-    short = name if len(encoded) <= _LONGEST_NAME else hashlib.sha256(encoded).hexdigest()
+    short = name if len(encoded) <= _LONGEST_NAME else sha256(encoded)
     return f".{short}{mark}"
 
 

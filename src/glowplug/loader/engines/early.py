@@ -3,18 +3,20 @@
 Opening it takes 0.2 s outside the interpreter lock, and `import numpy` most of a tenth of a second inside it. The
 dynamic loader does one thing at a time, though: an extension module that is imported while the library is being opened
 waits until that is done, and holds the interpreter lock meanwhile. So opening begins as soon as numpy's last extension
-module is loaded; the Python half of numpy, and all our own modules, come while it goes on.
+module is loaded; the Python half of numpy, and all our own modules, come while it goes on. LiteRT's library is opened
+in the same way: it takes some milliseconds, of which a small model has few.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 _LAST_EXTENSION = "numpy.linalg._umath_linalg"  # of those that `import numpy` loads by itself
-
+_LITERT_LIBRARY = "libpywrap_litert_common.so"  # what both of its interfaces are in
 
 _opening: list[threading.Thread] = []  # at most one
 
@@ -41,6 +43,31 @@ def open_early() -> threading.Thread | None:
         _opening[:] = [threading.Thread(target=_open_quietly, name="glowplug-open", daemon=True)]
         import_numpy(_opening[0].start)
     return _opening[0]
+
+
+def open_litert_early() -> threading.Thread | None:
+    """Import numpy, if it is not there yet, and open LiteRT's library on the way; return the thread, to be joined."""
+    if "numpy" in sys.modules:
+        return None
+    import ctypes  # these bring extension modules, as above
+    import json  # noqa: F401
+    import mmap  # noqa: F401
+
+    from glowplug.core.disk.digest import sha256
+
+    sha256(b"")
+    try:
+        import ai_edge_litert
+    except ImportError:
+        return None  # whoever opens the model says so
+
+    dlopen = ctypes.CDLL(None).dlopen
+    dlopen.restype, dlopen.argtypes = ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_int]
+    path = os.fsencode(f"{ai_edge_litert.__path__[0]}/{_LITERT_LIBRARY}")
+    # Where there is no such file, as in another release, LiteRT's modules open what they need when they are imported.
+    thread = threading.Thread(target=dlopen, args=(path, os.RTLD_NOW | os.RTLD_LOCAL), daemon=True)
+    import_numpy(thread.start)
+    return thread
 
 
 def import_numpy(when_extensions_are_loaded: Callable[[], None]) -> None:

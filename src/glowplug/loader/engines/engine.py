@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from glowplug.core import manifest
 from glowplug.core.manifest import Signature
+from glowplug.core.records import Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,8 +33,7 @@ class Engine(Protocol):
         """Free everything. Closing twice is harmless."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Record):
     """What a caller may choose when loading. Zero threads means the engine's own choice."""
 
     trust: bool = False

@@ -9,30 +9,30 @@ all threads.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
-import threading
 import weakref
+from _thread import allocate_lock
 from collections.abc import Mapping, Sequence
 from io import FileIO
-from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from glowplug.bundle import layout
 from glowplug.bundle.reader import Bundle, check_digest
 from glowplug.bundle.tflite import TfliteModel, check_tflite_file
 from glowplug.bundle.tflite_shapes import DecidedBy, shapes_decided_by
-from glowplug.core.disk.digest import sha256_file
 from glowplug.core.errors import BundleError, ClosedError, InputError, UnsupportedModelError
 from glowplug.core.manifest import Interface, LiteRTSettings, PackedWeights, Port, Signature
 from glowplug.core.notices import LITERT, held_back
 from glowplug.runtime import fork
 
-from . import packed_weights
 from .engine import Options
 from .litert_interfaces import Caller, Compiled, Interpreted, find_entry, installed_release
+from .tiny_numbers import TinyIsZero
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 COMPILED_TYPES = frozenset({"float32", "float16", "int32", "int8", "uint8", "bool"})  # that its buffers can have
 
@@ -66,15 +66,18 @@ class LiteRTCalls:
         self._settings = settings
         self._file: FileIO | None = file
         self._threads = threads or len(os.sched_getaffinity(0))
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
+        # Entered with the lock only. What a `.tflite` file answers is what LiteRT makes of it.
+        self._arithmetic = contextlib.nullcontext() if settings.any_shape else TinyIsZero()
         self._interpreted: Interpreted | None = None
         self._compiled: Compiled | None = None
         _open_models.add(self)
         _close_all_at_exit()
-        if settings.interface == "interpreter":
-            self._interpreter()
-        else:
-            self._compiled = Compiled(_path(file), self._entries, self._threads, packed)
+        with self._arithmetic:  # LiteRT's threads may begin here
+            if settings.interface == "interpreter":
+                self._interpreter()
+            else:
+                self._compiled = Compiled(_path(file), self._entries, self._threads, packed)
 
     def run(self, signature: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Answer one call; safe from many threads, which take turns."""
@@ -85,9 +88,10 @@ class LiteRTCalls:
             if self._file is None:
                 raise ClosedError("the model is closed", remedy="load it again")
             try:
-                if self._is_batch_of_none(signature, inputs):
-                    return self._run_without_rows(signature, inputs)
-                return self._caller(signature, inputs).run(signature, inputs)
+                with self._arithmetic:
+                    if self._is_batch_of_none(signature, inputs):
+                        return self._run_without_rows(signature, inputs)
+                    return self._caller(signature, inputs).run(signature, inputs)
             except (RuntimeError, ValueError) as error:
                 raise InputError(
                     f"LiteRT refused the inputs of signature {signature!r}",
@@ -217,6 +221,8 @@ def _find_packed(bundle: Bundle, named: PackedWeights | None, release: str, file
     What is kept in the cache stands for a model by its digest, so the digest is checked before: another bundle with the
     same model trusts it.
     """
+    from . import packed_weights  # here: small models have none
+
     entry = bundle.manifest.files[layout.TFLITE]
     key = packed_weights.machine_key(entry.sha256, release)
     if named is not None and named.machine == key:
@@ -230,9 +236,11 @@ def _find_packed(bundle: Bundle, named: PackedWeights | None, release: str, file
             return path, ""
 
     def make(target: str) -> None:
+        from glowplug.core.disk.digest import sha256_file
+
         from .packing import pack_weights_apart
 
-        check_digest(layout.TFLITE, sha256_file(Path(_path(file))), entry)
+        check_digest(layout.TFLITE, sha256_file(_path(file)), entry)
         pack_weights_apart(file.fileno(), target)
 
     return packed_weights.cached(key, make)

@@ -12,15 +12,16 @@ import functools
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from glowplug.bundle.tflite import TfliteModel
 from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.errors import LibraryNotFoundError, UnknownNodeError, UnsupportedModelError
 from glowplug.core.manifest import Port, Signature
 from glowplug.core.notices import LITERT, held_back
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _NO_PLUGINS = "/nonexistent"  # libraries for other devices, which LiteRT would look for and open
 _EMPTY_OUTPUT = "Invalid tensor size."  # what `Interpreter` says of an output without elements

@@ -15,23 +15,24 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
-import hashlib
 import json
 import mmap
 import os
 import struct
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from glowplug.bundle.flatbuffer import FlatBuffer
 from glowplug.core.disk import cache_files, unfinished
-from glowplug.core.disk.digest import sha256_file
+from glowplug.core.disk.digest import sha256, sha256_file
 from glowplug.core.errors import TfliteMalformedError
 from glowplug.runtime.fingerprint import cpu_features
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FOLDER = "litert"
 _SUFFIX, _MARK, _LOCK = ".weights", ".mark", ".lock"
@@ -50,11 +51,8 @@ Make = Callable[[str], None]
 
 def machine_key(model_sha256: str, release: str) -> str:
     """Return what stands for a model on this processor under a release of LiteRT."""
-    digest = hashlib.sha256()
-    for part in (model_sha256, release, *_processor()):
-        data = part.encode()
-        digest.update(b"%d:" % len(data) + data)
-    return digest.hexdigest()
+    parts = [part.encode() for part in (model_sha256, release, *_processor())]
+    return sha256(b"".join(b"%d:" % len(part) + part for part in parts))
 
 
 def is_whole(path: str) -> bool:
@@ -100,7 +98,7 @@ def cached(key: str, make: Make) -> tuple[str | None, str]:
                 return None, "another process takes long to pack the weights"
             _forget_old()
             make_file(path, make)
-            _leave_mark(path, sha256_file(Path(path)))
+            _leave_mark(path, sha256_file(path))
     except OSError as error:
         return None, f"packed weights cannot be kept ({error.strerror})"
     return (path, "") if _usable(path) else (None, "LiteRT made no packed weights")
@@ -111,7 +109,7 @@ def make_file(path: str, make: Make) -> None:
     folder, name = os.path.split(path)
     unfinished.sweep(folder, name)
     with unfinished.new_file(path, mode=0o600) as stream:
-        make(str(Path(f"/proc/self/fd/{stream.fileno()}").readlink()))  # LiteRT opens it by name
+        make(os.readlink(f"/proc/self/fd/{stream.fileno()}"))  # noqa: PTH115 - LiteRT opens it by name
         if not is_whole(f"/proc/self/fd/{stream.fileno()}"):
             raise OSError(0, "they are not whole")
         os.fchmod(stream.fileno(), 0o400)  # LiteRT writes anew, in place, what it does not like, and others map it
@@ -126,7 +124,7 @@ def _usable(path: str) -> bool:
         kept = cache_files.open_mapped(FOLDER, os.path.basename(path) + _MARK)  # noqa: PTH119 - a string
         mark = json.loads(kept[:_MOST_MARK_BYTES] if kept else b"")
         if mark["file"] != _identity(found):
-            if mark["sha256"] != sha256_file(Path(path)):
+            if mark["sha256"] != sha256_file(path):
                 return False
             with contextlib.suppress(OSError):
                 _leave_mark(path, mark["sha256"])
@@ -170,8 +168,7 @@ def _lock(descriptor: int, until: float) -> bool:
             return True
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """A file of packed weights. `used_s` counts from the epoch."""
 
     path: Path
@@ -180,6 +177,8 @@ class Kept:
 
     def remove(self) -> None:
         """Remove it, with what lies beside it. Whoever maps it keeps it."""
+        from pathlib import Path
+
         for suffix in ("", _MARK, _LOCK):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
 
@@ -191,6 +190,8 @@ def place() -> str | None:
 
 def kept() -> list[Kept]:
     """Return the packed weights of this user's cache, last used first."""
+    from pathlib import Path
+
     folder, found = place(), []
     for path in Path(folder).glob(f"*{_SUFFIX}") if folder is not None else ():
         with contextlib.suppress(OSError):
@@ -220,7 +221,7 @@ def _forget_old() -> None:
 
 def _last_used(path: Path) -> float:
     try:
-        return Path(f"{path}{_MARK}").stat().st_mtime
+        return os.stat(f"{path}{_MARK}").st_mtime  # noqa: PTH116 - a string, as above
     except OSError:
         return 0.0  # nobody uses it without
 
@@ -229,7 +230,7 @@ def _last_used(path: Path) -> float:
 def _processor() -> tuple[str, ...]:
     """Return what XNNPACK may choose its kernels by."""
     try:
-        with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as stream:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as stream:  # noqa: PTH123
             lines = {" ".join(line.split()) for line in stream if line.startswith(_PROCESSOR_LINES)}
     except OSError:
         lines = set()
