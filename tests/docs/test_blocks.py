@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from glowplug.cli import budget
 from glowplug.cli.budget_settings import read_settings
 from glowplug.cli.main import build_parser
 

@@ -79,7 +79,7 @@ def test_looks_share_the_time_that_was_the_programs() -> None:
     looks += [look(1_000_000 + at, 0) for at in range(501, 801)]
     looks += [look(1_000_900, 2)]  # less than a hundredth: it is in its caller's own time
     looks += [look(1_000_200, 1)] * 50  # while something was imported
-    image = Image(7, 1_000_000, tuple([*stacks, *looks]))
+    image = Image(7, 1_000_000, (*stacks, *looks))
     calls = user_calls([image], [main, imported], 1_000_000)
     assert [(call.depth, call.function, call.site) for call in calls] == [(0, "main", "a.py:9"), (1, "inner", "a.py:4")]
     assert [call.ns for call in calls] == [600, round(600 * 99 / 400)]

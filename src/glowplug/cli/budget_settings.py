@@ -1,4 +1,4 @@
-"""Limits that a project keeps in its pyproject.toml, for `glowplug budget` without options and `pytest --glowplug-budget`.
+"""Limits that a project keeps in its pyproject.toml: for `glowplug budget` alone, and `pytest --glowplug-budget`.
 
 [tool.glowplug.budget]
 program = "train.py --epochs 1"
@@ -15,7 +15,7 @@ import argparse
 import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ _NAMES = (*_LIMITS, "max-phase", "program", "repeat")
 class Settings:
     """What the table of a project says: the limits, the program that pytest profiles for them, and how often."""
 
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     program: tuple[str, ...] = ()
     repeat: int = 1
 

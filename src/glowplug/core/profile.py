@@ -202,7 +202,7 @@ class Profile:
 
     @property
     def cold_start(self) -> ColdStart:
-        """Until the program said that it is ready, or accepted a connection; else to the first step's end, or its own."""
+        """To when the program said that it is ready; else to the first connection, the first step's end, or its own."""
         marks = (span for span in self.of_kind("mark") if span.name == READY)
         ready = next(marks, None)
         if ready is not None:

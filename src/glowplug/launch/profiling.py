@@ -1,4 +1,4 @@
-"""`glowplug.profile`: a profile with its findings, which shows itself in a notebook; and the notebook's `%%glowplug`."""
+"""`glowplug.profile`: a profile with its findings, which a notebook shows; and the notebook's `%%glowplug`."""
 
 from __future__ import annotations
 
