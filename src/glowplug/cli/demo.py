@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's options."""
     parser.add_argument("--rounds", metavar="N", type=count, default=3, help="starts of each kind (default 3)")
     parser.add_argument(
-        "--quick", action="store_true", help="pack without measuring which engine is best, and start each kind once"
+        "--quick",
+        action="store_true",
+        help="a shorter tour: pack without measuring which engine is best, start each kind once, train a smaller model",
     )
     parser.add_argument(
         "--keep", metavar="DIR", help="keep the model, the bundle and the scripts in this new directory"
@@ -83,7 +85,7 @@ def _tour(place: Place, args: argparse.Namespace) -> int:
                 rounds[kind].append(timed_step(place, *command))
         stages("glowplug serve")
         served = serve_once(place, "model.glow")
-        training = first_training_steps(place, stages)
+        training = first_training_steps(place, stages, layers=4 if args.quick else 24)
     profile = read_profile(place.directory / "stock.json")
     if isinstance(served, dict):
         rounds["serve"] = [{"answer": served.pop("answer")}]

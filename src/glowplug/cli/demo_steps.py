@@ -27,7 +27,9 @@ class Place:
 
     def environment(self) -> dict[str, str]:
         """Return the variables that the tour's programs get."""
-        return {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, "XDG_CACHE_HOME": str(self.cache)}
+        variables = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, "GLOWPLUG_CACHE_DIR": str(self.cache)}
+        variables.pop("GLOWPLUG_TRACE_CACHE_DIR", None)  # somebody's own traces, perhaps on a storage
+        return variables
 
 
 def run_step(place: Place, *arguments: str) -> str:
@@ -55,16 +57,16 @@ def timed_step(place: Place, *arguments: str) -> dict[str, Any]:
     return record
 
 
-def first_training_steps(place: Place, note: Callable[[str], None]) -> dict[str, Any]:
+def first_training_steps(place: Place, note: Callable[[str], None], *, layers: int) -> dict[str, Any]:
     """Run a training program as it is, and under `glowplug run` twice: the first of them learns."""
     found = {}
     for kind, words in (
-        ("stock", ("train.py",)),
-        ("first", (*_GLOWPLUG, "run", "--no-standby", "train.py")),
-        ("second", (*_GLOWPLUG, "run", "--no-standby", "train.py")),
+        ("stock", ()),
+        ("first", (*_GLOWPLUG, "run", "--no-standby")),
+        ("second", (*_GLOWPLUG, "run", "--no-standby")),
     ):
         note(f"train.py, {kind if kind == 'stock' else f'{kind} time under glowplug run'}")
-        found[kind] = timed_step(place, *words)
+        found[kind] = timed_step(place, *words, "train.py", str(layers))
     return {
         "times_sooner": round(found["stock"]["first_result_ns"] / found["second"]["first_result_ns"], 2),
         "same_loss": len({record["loss"] for record in found.values()}) == 1,

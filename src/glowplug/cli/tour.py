@@ -99,8 +99,9 @@ image = numpy.linspace(0, 1, 64 * 64 * 3, dtype="float32").reshape(1, 64, 64, 3)
 )
 
 TRAIN = '''\
-"""A training program that knows nothing of Glowplug: train.py"""
+"""A training program that knows nothing of Glowplug: train.py [LAYERS]"""
 import json
+import sys
 import time
 
 import keras
@@ -109,7 +110,7 @@ from keras import layers
 
 keras.utils.set_random_seed(1)
 inputs = x = keras.Input((64,))
-for _ in range(24):
+for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 24):
     x = layers.LayerNormalization()(x + layers.Dense(64, activation="gelu")(x))
 model = keras.Model(inputs, layers.Dense(1)(x))
 model.compile("adam", "mse")
