@@ -6,7 +6,7 @@ written in Python accepts where nobody here can see it.
 
 from __future__ import annotations
 
-from .patching import Patcher, dress
+from .patching import dress
 from .recorder import Recorder, now_ns
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
@@ -61,6 +61,6 @@ class Connections:
         loop = getattr(module, "Loop", None)
         original = getattr(loop, "create_server", None)
         if loop is None or original is None:
-            Patcher(self.recorder, "uvloop").recorder.note("this uvloop has no Loop.create_server")
+            self.recorder.note("this uvloop has no Loop.create_server: the first connection is not seen")
             return
         loop.create_server = dress(make(original), original)
