@@ -70,9 +70,9 @@ def read_settings(path: Path) -> Settings:
 
 def limits_from(given: Mapping[str, Any]) -> Limits:
     """Return limits from what they are called in a file, as texts or numbers of seconds."""
-    plain = {name.replace("-", "_"): duration(str(given[name])) for name in _LIMITS if name in given}
+    whole, start, first_step = (duration(str(given[name])) if name in given else None for name in _LIMITS)
     phases = tuple(phase_limit(f"{name}={limit}") for name, limit in given.get("max-phase", {}).items())
-    return Limits(**plain, max_phase=phases)
+    return Limits(whole, start, first_step, phases)
 
 
 def _table(document: Mapping[str, Any], path: Path) -> Mapping[str, Any]:

@@ -36,7 +36,7 @@ def user_calls(images: Sequence[Image], main: Sequence[Span], origin_ns: int) ->
     looks: list[tuple[int, list[Frame]]] = []
     for image in images:
         for number, frames in image.facts("calls_stack"):
-            stacks[image.pid, number] = [tuple(frame) for frame in frames]
+            stacks[image.pid, number] = [(file, name, first, line) for file, name, first, line in frames]
         if main and image.pid == main[0].pid:
             looks += [(at - origin_ns, stacks.get((image.pid, number), [])) for at, number in image.facts("calls_look")]
     for frames in _in_user_code(looks, main):

@@ -39,8 +39,8 @@ def install(recorder: Recorder, run: Run) -> None:
             _add(hooks, name, hook)
 
     hooks["tensorflow"] = when_tensorflow_is_loaded
-    for instrument in (Waits(recorder), Connections(recorder)):
-        for name, hook in instrument.hooks().items():
+    for found in (Waits(recorder).hooks(), Connections(recorder).hooks()):
+        for name, hook in found.items():
             _add(hooks, name, hook)
     _add(hooks, "threading", threads.install(recorder))
     triggers.update(dict.fromkeys(LIBRARIES, before_any_library))
