@@ -63,9 +63,9 @@ if not TYPE_CHECKING:  # a type checker that saw this would take any name for on
 
 def load_ipython_extension(shell: object) -> None:
     """Give a notebook the cell magic `%%glowplug`: `%load_ext glowplug`."""
-    from .launch.profiling import install_magic
+    from importlib import import_module
 
-    install_magic(shell)
+    import_module(".launch.profiling", __name__).install_magic(shell)
 
 
 def __dir__() -> list[str]:

@@ -76,11 +76,12 @@ def limits_from(given: Mapping[str, Any]) -> Limits:
 
 
 def _table(document: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    table: Any = document
+    table = document
     for name in ("tool", "glowplug", "budget"):
-        table = table.get(name, {})
-        if not isinstance(table, Mapping):
+        found = table.get(name, {})
+        if not isinstance(found, Mapping):
             raise UsageError("the settings are no table", seen=f"{path}: {name}", remedy="write [tool.glowplug.budget]")
+        table = found
     return table
 
 
