@@ -22,7 +22,7 @@ HELP = "run a script, a module or a command and show where its start went"
 EXAMPLE = """
 glowplug profile train.py --epochs 1
 glowplug profile -o start.json --html start.html --repeat 5 -m my.service
-glowplug profile --calls prepare.py
+glowplug profile --calls train.py
 glowplug profile --cold-cache -- gunicorn app:app --check-config
 """
 
