@@ -31,28 +31,21 @@ def make_model(width: int) -> keras.Model:
     return model
 
 
-class Rebuilt(keras_tuner.HyperModel):
+def shape(hp: keras_tuner.HyperParameters) -> dict[str, int]:
+    """What needs a model of its own."""
+    return {"width": hp.Choice("width", [16, 32])}
+
+
+def adjust(model: keras.Model, hp: keras_tuner.HyperParameters) -> None:
+    """What does not: a learning rate is a variable."""
+    model.optimizer.learning_rate = hp.Float("learning_rate", 1e-4, 1e-2, sampling="log")
+
+
+def rebuild(hp: keras_tuner.HyperParameters) -> keras.Model:
     """A model for every trial: what it traced and compiled stays in memory."""
-
-    def build(self, hp):
-        model = make_model(hp.Choice("width", [16, 32]))
-        model.optimizer.learning_rate = hp.Float("learning_rate", 1e-4, 1e-2, sampling="log")
-        return model
-
-
-class OneForEachWidth(keras_tuner.HyperModel):
-    """A model for every width. A learning rate is a variable, so it needs no other graph."""
-
-    def __init__(self):
-        super().__init__()
-        self.models = train.Reused(make_model)
-        self.started = 0
-
-    def build(self, hp):
-        model = self.models(width=hp.Choice("width", [16, 32]), seed=self.started)
-        self.started += 1
-        model.optimizer.learning_rate = hp.Float("learning_rate", 1e-4, 1e-2, sampling="log")
-        return model
+    model = make_model(**shape(hp))
+    adjust(model, hp)
+    return model
 
 
 class Report(keras.callbacks.Callback):
@@ -77,7 +70,7 @@ def main() -> None:
     y = x[:, :1] * x[:, 1:2]
     with tempfile.TemporaryDirectory() as folder:
         tuner = keras_tuner.RandomSearch(
-            Rebuilt() if arguments.rebuild else OneForEachWidth(),
+            rebuild if arguments.rebuild else train.keras_tuner_build(make_model, shape, adjust),
             objective="val_loss",
             max_trials=arguments.trials,
             seed=1,

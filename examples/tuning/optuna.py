@@ -30,29 +30,25 @@ def make_model(width: int) -> keras.Model:
     return model
 
 
-class Objective:
-    """One trial. Without `rebuild`, a width that came before gets its model back, with fresh weights and slots."""
+def data() -> tuple[np.ndarray, np.ndarray]:
+    x = np.random.default_rng(1).normal(size=(512, 20)).astype("float32")
+    return x, x[:, :1] * x[:, 1:2]
 
-    def __init__(self, rebuild: bool) -> None:
-        self.rebuild = rebuild
-        self.models = train.Reused(make_model)
-        random = np.random.default_rng(1)
-        self.x = random.normal(size=(512, 20)).astype("float32")
-        self.y = self.x[:, :1] * self.x[:, 1:2]
 
-    def model(self, width: int, seed: int) -> keras.Model:
-        return make_model(width) if self.rebuild else self.models(width=width, seed=seed)
+def shape(trial: optuna.Trial) -> dict[str, int]:
+    """What needs a model of its own."""
+    return {"width": trial.suggest_categorical("width", [16, 32])}
 
-    def __call__(self, trial: optuna.Trial) -> float:
-        began = time.monotonic()
-        model = self.model(trial.suggest_categorical("width", [16, 32]), trial.number)
-        # A learning rate is a variable: another value needs no other graph. Set it after the fresh start.
-        model.optimizer.learning_rate = trial.suggest_float("learning_rate", 1e-4, 1e-2, log=True)
-        fitted = model.fit(self.x, self.y, validation_split=0.25, epochs=2, verbose=0)
-        status = Path("/proc/self/status").read_text(encoding="utf-8")
-        resident = int(status.partition("VmRSS:")[2].split()[0]) // 1024
-        print(f"trial: {time.monotonic() - began:.2f} s, {resident} MB", flush=True)
-        return fitted.history["val_loss"][-1]
+
+def evaluate(model: keras.Model, trial: optuna.Trial) -> float:
+    began = time.monotonic()
+    # A learning rate is a variable: another value needs no other graph.
+    model.optimizer.learning_rate = trial.suggest_float("learning_rate", 1e-4, 1e-2, log=True)
+    fitted = model.fit(*data(), validation_split=0.25, epochs=2, verbose=0)
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    resident = int(status.partition("VmRSS:")[2].split()[0]) // 1024
+    print(f"trial: {time.monotonic() - began:.2f} s, {resident} MB", flush=True)
+    return fitted.history["val_loss"][-1]
 
 
 def main() -> None:
@@ -62,7 +58,9 @@ def main() -> None:
     arguments = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=1))
-    study.optimize(Objective(arguments.rebuild), n_trials=arguments.trials)
+    reusing = train.optuna_objective(make_model, shape, evaluate)
+    rebuilding = lambda trial: evaluate(make_model(**shape(trial)), trial)  # noqa: E731 - as short as it is
+    study.optimize(rebuilding if arguments.rebuild else reusing, n_trials=arguments.trials)
     print(f"best: {study.best_params}")
 
 

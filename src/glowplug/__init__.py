@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from .convert.pack import pack
     from .core.errors import GlowplugError
     from .core.marks import mark
+    from .launch.profiling import profile
     from .launch.spawning import spawn
     from .loader.ahead import load_async, preload
     from .loader.model import Model
     from .loader.open import load
     from .loader.remote import RemoteModel
-    from .probe.run import profile
 
     __version__: str
 
@@ -27,7 +27,7 @@ _HOMES = {
     "mark": ".core.marks",
     "pack": ".convert.pack",
     "preload": ".loader.ahead",
-    "profile": ".probe.run",
+    "profile": ".launch.profiling",
     "RemoteModel": ".loader.remote",
     "spawn": ".launch.spawning",
     "__version__": ".core.version",
@@ -59,6 +59,13 @@ if not TYPE_CHECKING:  # a type checker that saw this would take any name for on
         value = getattr(import_module(home, __name__), "VERSION" if name == "__version__" else name)
         globals()[name] = value
         return value
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Give a notebook the cell magic `%%glowplug`: `%load_ext glowplug`."""
+    from importlib import import_module
+
+    import_module(".launch.profiling", __name__).install_magic(shell)
 
 
 def __dir__() -> list[str]:

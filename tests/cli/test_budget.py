@@ -121,6 +121,10 @@ def test_limits_of_the_project(
         ('maximum = "5s"', "limits are max, max-start"),
         ('max-phase = { lunch = "1s" }', "lunch"),
         ("max = [", "the settings cannot be read"),
+        ("max-phase = 3", "max-phase = 3"),
+        ("repeat = 0", "once or more"),
+        ('max = "5s"\nprogram = 3', "neither a text nor a list"),
+        ('program = "\'"', "a limit cannot be read"),
     ],
 )
 def test_wrong_settings_are_one_line(
@@ -131,3 +135,10 @@ def test_wrong_settings_are_one_line(
     with pytest.raises(UsageError, match=message) as caught:
         run(saved)
     assert "\n" not in str(caught.value)
+
+
+def test_a_table_that_is_none(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool]\nglowplug = 3\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="no table"):
+        run(saved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 
 import pytest
 
@@ -12,9 +13,16 @@ pytestmark = [pytest.mark.tensorflow]
 @pytest.mark.core
 def test_the_tour(run, tmp_path):
     kept = tmp_path / "tour"
-    done = run("demo", "--rounds", "1", "--keep", kept, "--json")
+    done = run("demo", "--quick", "--keep", kept, "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
+    assert "predicts_with_stock_tensorflow" in result["findings"]
+    assert result["run"]["same_loss"]
+    assert min(result["run"][f"{kind}_ns"] for kind in ("stock", "first", "second")) > 0
+    if find_spec("httptools"):
+        assert 0 < result["serve"]["ready_ns"] < result["serve"]["answered_ns"]
+    else:
+        assert "pip install" in result["serve"]
     assert result["times_sooner"] > 1
     assert result["largest_difference"] <= 1e-5
     assert result["medians"]["stock"]["first_result_ns"] > result["medians"]["glowplug"]["first_result_ns"]
@@ -25,6 +33,7 @@ def test_the_tour(run, tmp_path):
         "saved_model",
         "stock.json",
         "stock.py",
+        "train.py",
     ]
     assert "kept in" in done.stderr
 
@@ -44,7 +53,7 @@ def test_a_tour_of_no_rounds(call):
 
 
 def test_the_table(capsys):
-    from glowplug.cli.demo import _print, _result
+    from glowplug.cli.demo import _print, _print_more, _result
 
     def record(first, steady, answer):
         return {"first_result_ns": first, "steady_ns": steady, "max_rss_bytes": 10**8, "answer": answer}
@@ -60,3 +69,12 @@ def test_the_table(capsys):
     out = capsys.readouterr().out
     assert "process start to first prediction  4.00 s   500 ms" in out
     assert "8.0 times sooner" in out
+    run = {"stock_ns": 9 * 10**9, "first_ns": 8 * 10**9, "second_ns": 3 * 10**9, "times_sooner": 3.0, "same_loss": True}
+    _print_more({"serve": {"ready_ns": 10**9, "answered_ns": 1_100_000_000}, "run": run})
+    out = capsys.readouterr().out
+    assert "was ready after 1.00 s, and had answered over REST after 1.10 s" in out
+    assert "stock Python 9.00 s; under run 8.00 s the first time, 3.00 s from the second time on" in out
+    _print_more(
+        {"serve": "glowplug serve needs hpack: pip install 'glowplug[serve]'", "run": {**run, "same_loss": False}}
+    )
+    assert "DIFFERS" in capsys.readouterr().out

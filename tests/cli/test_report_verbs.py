@@ -121,3 +121,17 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_a_comparison_as_a_page(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("jinja2")
+    after, page = tmp_path / "after.json", tmp_path / "change.html"
+    write_profile(profile(1_000_000_000), after)
+    assert call(compare, saved, after, "--html", page) == 0
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"wrote {page}\n")
+    assert "3.00 s before, 1.00 s after" in page.read_text()
+    with pytest.raises(OutputExistsError):
+        call(compare, saved, after, "--html", page)
+    assert call(compare, saved, after, "--html", page, "--force", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["total"]["after_ns"] == 1_000_000_000

@@ -1,4 +1,4 @@
-"""What people wait for: up to a mark, to the first step, or to the end of the program."""
+"""What people wait for: up to a mark, a connection, the first step, or to the end of the program."""
 
 from __future__ import annotations
 
@@ -34,3 +34,10 @@ def test_a_program_without_steps_ends_where_its_exit_begins() -> None:
     assert profile(EXIT).cold_start.ns == 90
     assert profile().cold_start.ns == 100
     assert profile(span(3, "step", 20, 40, index=1, pid=7), EXIT).cold_start.ns == 90  # of a child
+
+
+def test_a_connection_counts_unless_the_program_says_when_it_is_ready() -> None:
+    accepted = span(3, "connection", 60, 60, pid=7)  # by a worker
+    found = profile(STEP, accepted, span(4, "connection", 65, 65), EXIT).cold_start
+    assert (found.until, found.ns) == ("the first accepted connection", 60)
+    assert profile(accepted, span(5, "mark", 70, 70, name="ready"), EXIT).cold_start.until == "ready"

@@ -41,6 +41,7 @@ def sample() -> values.Profile:
                 {"t.py:4": 8},
             ),
         ),
+        calls=(values.UserCall(0, "<module>", "t.py:3", 50, 20), values.UserCall(1, "numpy.sum", "", 30, 30)),
         notes=("one",),
         findings=(values.Finding("rule", "title", {"n": 1}, 5, values.Remedy("text", command="glowplug"), 7, (3,)),),
         runs=values.Runs((100, 110), {"import": (40, 41)}, (1, 2)),

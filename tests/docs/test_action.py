@@ -53,6 +53,7 @@ def test_writes_a_comment_and_leaves_nothing_behind(repository: Path) -> None:
     assert comment.startswith("### Start of `train.py --name 'a b'`\n")
     assert "total" in comment
     assert (repository / "after.html").is_file()
+    assert (repository / "change.html").is_file()
     listed = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, text=True).stdout
     assert len(listed.splitlines()) == 1
 

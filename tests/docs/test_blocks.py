@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from glowplug.cli import budget
-from glowplug.cli.budget_settings import read_limits
+from glowplug.cli.budget_settings import read_settings
 from glowplug.cli.main import build_parser
 
 from .blocks import ROOT, all_blocks, pages, rule_snippets
@@ -42,8 +41,7 @@ def test_says_what_it_is(block, tmp_path):
 def read_budget(text, folder):
     """Read settings as the command does, which refuses what it does not know."""
     (folder / "pyproject.toml").write_text(text)
-    limits = read_limits(folder / "pyproject.toml", budget.duration, budget.phase_limit)
-    assert limits["max_start"] == 30_000_000_000
+    assert read_settings(folder / "pyproject.toml").limits.max_start == 30_000_000_000
 
 
 def test_finds_every_fence():

@@ -47,6 +47,19 @@ def test_two_inputs_two_outputs(bundle: Bundles) -> None:
         assert set(model(b=b, a=a)) == {"left", "right"}
 
 
+def test_what_comes_out_can_be_asked_for_by_kind(bundle: Bundles) -> None:
+    with glowplug.load(bundle("dense")) as model:
+        x = np.ones((2, 16), np.float32)
+        (name,) = model.signatures["serving_default"].outputs
+        for same in (model.array(x), model.arrays(x)[name], model.signature("serve").array(x)):
+            np.testing.assert_array_equal(same, model(x))
+    with glowplug.load(bundle("two_in_two_out")) as model:
+        given = {"a": np.ones((3, 4), np.float32), "b": np.ones((3, 6), np.float32)}
+        assert set(model.arrays(given)) == set(model.arrays(**given)) == {"left", "right"}
+        with pytest.raises(errors.InputError, match=r"has not one output.*left, right.*arrays\(\)"):
+            model.array(given)
+
+
 def test_weights_are_not_copied(bundle: Bundles) -> None:
     """By pointer: each tensor lies in the map. By count: TensorFlow gives none back before the model closes."""
     for name in ("conv_bn", "lstm", "attention"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.accessibility import hidden_columns, violations
 from tests.report.conftest import chromium  # noqa: F401 - a fixture
 from tests.serve.server import Server
 from tests.serve.test_access import line, write
@@ -328,3 +329,10 @@ def test_it_can_be_used_without_a_mouse(server, open_page):
     assert seen == ["trial-model", "trial-signature", "trial-body", "trial-send"]
     opened.page.keyboard.press("Enter")
     opened.wait("#trial-outcome", "200 OK")
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 420)])
+def test_axe_finds_nothing(hostile_server, open_page, scheme, width):
+    opened = open_page(hostile_server, width=width, scheme=scheme)
+    assert violations(opened.page) == []
+    assert hidden_columns(opened.page) == 0

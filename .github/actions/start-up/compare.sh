@@ -18,6 +18,7 @@ glowplug profile -q --force --repeat "$repeat" -o after.json --html after.html "
   echo
   echo '```text'
   glowplug compare "$scratch/before.json" after.json
+  glowplug compare "$scratch/before.json" after.json --force --html change.html
   echo '```'
 } >"$comment"
 if grep -q '^\[tool\.glowplug\.budget' pyproject.toml 2>/dev/null; then

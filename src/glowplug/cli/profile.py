@@ -22,6 +22,7 @@ HELP = "run a script, a module or a command and show where its start went"
 EXAMPLE = """
 glowplug profile train.py --epochs 1
 glowplug profile -o start.json --html start.html --repeat 5 -m my.service
+glowplug profile --calls train.py
 glowplug profile --cold-cache -- gunicorn app:app --check-config
 """
 
@@ -38,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cold-cache", action="store_true", help="drop the page cache before each run (root), or evict from it"
     )
+    parser.add_argument(
+        "--calls",
+        action="store_true",
+        help="also show which functions of the program's own code took its time; a thread in the program looks",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print the last line of the report alone")
     add_program(parser, "profile", "SCRIPT | -- COMMAND", "the script with its arguments, or any command after --")
 
@@ -53,7 +59,9 @@ def run(args: argparse.Namespace) -> int:
     def progress(text: str) -> None:
         print(f"glowplug: {text}", file=sys.stderr, flush=True)
 
-    profile = profile_target(program_words(args), repeat=args.repeat, cold_cache=args.cold_cache, progress=progress)
+    profile = profile_target(
+        program_words(args), repeat=args.repeat, cold_cache=args.cold_cache, calls=args.calls, progress=progress
+    )
     profile = _with_findings(profile)
     for path in (args.output, document):
         if path is not None:

@@ -22,21 +22,31 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check_outputs(args: argparse.Namespace, *more: Path | None) -> None:
     """Raise what writing the files would raise before any work is done, rather than after it."""
+    for path in (args.trace, args.speedscope, *more):
+        _check_file(path, force=args.force)
+    check_page(args.html, force=args.force)
+
+
+def check_page(path: Path | None, *, force: bool) -> None:
+    """Raise what writing a page would raise."""
+    if path is not None:
+        from glowplug.report.pages import make_environment
+
+        _check_file(path, force=force)
+        make_environment()  # raises where jinja2 is missing
+
+
+def _check_file(path: Path | None, *, force: bool) -> None:
     from glowplug.core.disk.files import refuse_existing
     from glowplug.core.errors import UsageError
 
-    for path in (args.html, args.trace, args.speedscope, *more):
-        if path is None:
-            continue
-        refuse_existing(path, force=args.force)
-        if not path.parent.is_dir():
-            raise UsageError("there is no folder for an output", seen=path, remedy=f"make it: mkdir -p {path.parent}")
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise UsageError("the folder of an output cannot be written to", seen=path, remedy="name another one")
-    if args.html is not None:
-        from glowplug.report.pages import make_environment
-
-        make_environment()  # raises where jinja2 is missing
+    if path is None:
+        return
+    refuse_existing(path, force=force)
+    if not path.parent.is_dir():
+        raise UsageError("there is no folder for an output", seen=path, remedy=f"make it: mkdir -p {path.parent}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError("the folder of an output cannot be written to", seen=path, remedy="name another one")
 
 
 def write_outputs(profile: Profile, args: argparse.Namespace) -> None:

@@ -98,4 +98,25 @@ image = numpy.linspace(0, 1, 64 * 64 * 3, dtype="float32").reshape(1, 64, 64, 3)
     + _MEASURE
 )
 
-SCRIPTS = {"build_model.py": BUILD, "stock.py": STOCK, "fast.py": FAST}
+TRAIN = '''\
+"""A training program that knows nothing of Glowplug: train.py [LAYERS]"""
+import json
+import sys
+import time
+
+import keras
+import numpy
+from keras import layers
+
+keras.utils.set_random_seed(1)
+inputs = x = keras.Input((64,))
+for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 24):
+    x = layers.LayerNormalization()(x + layers.Dense(64, activation="gelu")(x))
+model = keras.Model(inputs, layers.Dense(1)(x))
+model.compile("adam", "mse")
+data = numpy.linspace(-1, 1, 16 * 64, dtype="float32").reshape(16, 64)
+loss = model.train_on_batch(data, data[:, :1])
+print(json.dumps({"at_ns": time.monotonic_ns(), "loss": float(loss)}))
+'''
+
+SCRIPTS = {"build_model.py": BUILD, "stock.py": STOCK, "fast.py": FAST, "train.py": TRAIN}

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import display
+from .clock import human_duration
+
 SCHEMA_VERSION = 1
 READY = "ready"  # the mark that says that a program has started
 
@@ -119,6 +122,22 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class UserCall:
+    """A function of the program's own code, or one of a library that it called, within the calls above it.
+
+    `ns` is time of the phase `user_code` alone, what it called included; `own_ns` without that. A profile has them in
+    the order of a tree: after each come those of greater `depth` that it called. `site` is the line at which it was
+    seen most often; empty for a library's.
+    """
+
+    depth: int
+    function: str
+    site: str
+    ns: int
+    own_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Remedy:
     """What to do about a finding. `command` is a Glowplug command line, `doc` a path under `docs/`."""
 
@@ -171,6 +190,7 @@ class Profile:
     series: tuple[Series, ...] = ()
     processes: tuple[Process, ...] = ()
     loops: tuple[Loop, ...] = ()
+    calls: tuple[UserCall, ...] = ()
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     runs: Runs | None = None
@@ -182,17 +202,29 @@ class Profile:
 
     @property
     def cold_start(self) -> ColdStart:
-        """Until the program said that it is ready; else to the end of the first step, or of the program."""
+        """To when the program said that it is ready; else to the first connection, the first step's end, or its own."""
         marks = (span for span in self.of_kind("mark") if span.name == READY)
         ready = next(marks, None)
         if ready is not None:
             return ColdStart("ready", ready.end_ns)
+        accepted = min((span.start_ns for span in self.of_kind("connection")), default=None)
+        if accepted is not None:
+            return ColdStart("the first accepted connection", accepted)
         steps = (span for span in self.of_kind("step") if span.pid == self.root_pid and span.attrs.get("index") == 1)
         first = min(steps, key=lambda span: span.end_ns, default=None)
         if first is not None:
             return ColdStart("the end of the first step", first.end_ns)
         leaving = min((span.start_ns for span in self.of_kind("exit") if self.on_main_thread(span)), default=None)
         return ColdStart("the end of the program", self.wall_ns if leaving is None else leaving)
+
+    def __repr__(self) -> str:
+        """Say what it is of in a line: all of it would be thousands of spans."""
+        start = f"{human_duration(self.cold_start.ns)} to {self.cold_start.until}"
+        return f"<Profile of {' '.join(self.command)!r}: {start}, {len(self.findings)} findings>"
+
+    def _repr_html_(self) -> str | None:
+        """Show the report in a notebook."""
+        return display.shown(self)
 
     def on_main_thread(self, span: Span) -> bool:
         """Say whether a span counts towards `phases`: it lies on the root process's main thread."""

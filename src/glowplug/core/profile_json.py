@@ -26,6 +26,7 @@ from .profile import (
     Runs,
     Series,
     Span,
+    UserCall,
 )
 
 T = TypeVar("T")
@@ -48,6 +49,7 @@ def encode(profile: Profile) -> dict[str, Any]:
         "loops": [
             {**_encode_slots(loop), "rounds": [_encode_slots(entry) for entry in loop.rounds]} for loop in profile.loops
         ],
+        "calls": [_encode_slots(call) for call in profile.calls],
         "notes": list(profile.notes),
         "findings": [encode_finding(finding) for finding in profile.findings],
     }
@@ -92,6 +94,7 @@ def decode(document: object) -> Profile:
         ),
         processes=_each(root.get("processes", []), "processes", _decode_process),
         loops=_each(root.get("loops", []), "loops", _decode_loop),
+        calls=_each(root.get("calls", []), "calls", _decode_call),
         notes=_strings(root.get("notes", []), "notes"),
         findings=_each(root.get("findings", []), "findings", _decode_finding),
         runs=None if runs is None else _decode_runs(_mapping(runs, "runs")),
@@ -213,6 +216,20 @@ def _decode_loop(item: object, where: str) -> Loop:
 def _decode_round(item: object, where: str) -> Round:
     value = _mapping(item, where)
     return Round(**{name: _integer(value.get(name), f"{where}.{name}") for name in Round.__slots__})
+
+
+def _decode_call(item: object, where: str) -> UserCall:
+    value = _mapping(item, where)
+    depth = _integer(value.get("depth"), f"{where}.depth")
+    if depth < 0:
+        raise _damaged(f"{where}.depth", depth)
+    return UserCall(
+        depth=depth,
+        function=_string(value.get("function"), f"{where}.function"),
+        site=_string(value.get("site"), f"{where}.site"),
+        ns=_integer(value.get("ns"), f"{where}.ns"),
+        own_ns=_integer(value.get("own_ns"), f"{where}.own_ns"),
+    )
 
 
 def _decode_finding(item: object, where: str) -> Finding:

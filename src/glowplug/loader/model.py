@@ -49,9 +49,29 @@ class CallableSignature:
 
         Returns an array if the signature has one output, else a dict.
         """
+        results = self._run(value, named)
+        if len(results) == 1:
+            return results[0]
+        return dict(zip(self.signature.outputs, results, strict=True))
+
+    def array(self, value: Any = None, /, **named: Any) -> NDArray[Any]:
+        """Answer one call of a signature that has one output: always an array, so that nobody need ask which it is."""
+        if len(self.signature.outputs) != 1:
+            raise InputError(
+                f"signature {self._name!r} has not one output",
+                seen=", ".join(self.signature.outputs),
+                remedy="call arrays(), which returns all of them by name",
+            )
+        return self._run(value, named)[0]
+
+    def arrays(self, value: Any = None, /, **named: Any) -> dict[str, NDArray[Any]]:
+        """Answer one call: always a dict of the outputs by name, also where there is one."""
+        return dict(zip(self.signature.outputs, self._run(value, named), strict=True))
+
+    def _run(self, value: Any, named: Mapping[str, Any]) -> list[NDArray[Any]]:
         arrays = self._bind(self._name, self.signature, value, named)
         try:
-            results = self._engine.run(self._name, arrays)
+            return self._engine.run(self._name, arrays)
         except TensorFlowError as error:
             if error.code not in _CALLERS_FAULT:
                 raise
@@ -60,9 +80,6 @@ class CallableSignature:
                 seen=str(error.seen).splitlines()[0],
                 remedy=f"it is {self.signature}",
             ) from error
-        if len(results) == 1:
-            return results[0]
-        return dict(zip(self.signature.outputs, results, strict=True))
 
 
 class Model:
@@ -110,8 +127,19 @@ class Model:
 
     def __call__(self, value: Any = None, /, **named: Any) -> Answer:
         """Call the signature `serving_default`, or the only one there is."""
+        return self._default()(value, **named)
+
+    def array(self, value: Any = None, /, **named: Any) -> NDArray[Any]:
+        """Call the same signature, which has one output: always an array."""
+        return self._default().array(value, **named)
+
+    def arrays(self, value: Any = None, /, **named: Any) -> dict[str, NDArray[Any]]:
+        """Call the same signature: always a dict of the outputs by name."""
+        return self._default().arrays(value, **named)
+
+    def _default(self) -> CallableSignature:
         name = _DEFAULT if _DEFAULT in self._signatures or len(self._signatures) != 1 else next(iter(self._signatures))
-        return self.signature(name)(value, **named)
+        return self.signature(name)
 
     def warmup_requests(self) -> list[Request]:
         """Return the calls that were packed with the model to warm it up."""

@@ -36,11 +36,13 @@ if getattr(sys.modules.get("sitecustomize"), "__dict__", None) in (None, globals
 
 
 @contextlib.contextmanager
-def run_directory() -> Iterator[Path]:
+def run_directory(*, calls: bool = False) -> Iterator[Path]:
     """Yield a fresh private directory with everything a target needs, and remove it at the end."""
     path = Path(tempfile.mkdtemp(prefix="glowplug-", dir=_best_parent()))
     try:
         (path / "events").mkdir()
+        if calls:
+            (path / "calls").touch()
         for name in ("set", "unset", "empty"):
             (path / name).mkdir()
             text = _SITECUSTOMIZE.format(entry=str(_ENTRY), run=str(path))

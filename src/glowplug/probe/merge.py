@@ -10,6 +10,7 @@ from glowplug.core.masking import masked, masked_values, masked_words
 from glowplug.core.profile import Process, Profile, Series, Span, phase_totals
 
 from . import passes
+from .calls import user_calls
 from .environment import describe_environment
 from .events import Image
 from .launch import Launched
@@ -48,6 +49,7 @@ def merge(
         series=_series(launched, images),
         processes=_processes(launched, images, ends, spans),
         loops=tuple(find_loops(images, launched.started_ns)),
+        calls=user_calls(images, main, launched.started_ns),
         notes=tuple(dict.fromkeys([*notes, *_notes(launched, images), *passes.busy_notes(spans, launched.pid)])),
     )
 

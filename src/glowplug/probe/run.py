@@ -24,6 +24,7 @@ def profile_target(
     *,
     repeat: int = 1,
     cold_cache: bool = False,
+    calls: bool = False,
     environment: Mapping[str, str] | None = None,
     python: str | None = None,
     progress: Callable[[str], None] | None = None,
@@ -31,7 +32,8 @@ def profile_target(
     """Run a script, `-m module`, `-c code` or `-- command` in a fresh process and return where its time went.
 
     With `repeat`, the profile is the run of median wall time, and its `runs` hold the figures of all of them. A run
-    that fails ends the repetition: its profile is returned as it is.
+    that fails ends the repetition: its profile is returned as it is. With `calls`, the profile has the call tree of
+    the program's own code; a further thread in the program looks for it.
     """
     if repeat < 1:
         raise UsageError("a target runs at least once", seen=f"--repeat {repeat}", remedy="give 1 or more")
@@ -43,13 +45,10 @@ def profile_target(
         if progress is not None and repeat > 1:
             progress(f"run {number} of {repeat}")
         cooled = cool(command) if cold_cache else Cooled("warm", "")
-        profiles.append(_profile_once(target, command, variables, cooled))
+        profiles.append(_profile_once(target, command, variables, cooled, calls=calls))
         if profiles[-1].exit_code != 0:
             break
     return _median(profiles, repeat)
-
-
-profile = profile_target  # the name under which the package exports it
 
 
 def profilable_target(words: Sequence[str]) -> Target:
@@ -60,8 +59,10 @@ def profilable_target(words: Sequence[str]) -> Target:
     return target
 
 
-def _profile_once(target: Target, command: tuple[str, ...], environment: Mapping[str, str], cooled: Cooled) -> Profile:
-    with run_directory() as directory:
+def _profile_once(
+    target: Target, command: tuple[str, ...], environment: Mapping[str, str], cooled: Cooled, *, calls: bool
+) -> Profile:
+    with run_directory(calls=calls) as directory:
         launched = launch(command, directory, environment)
         images = read_images(directory / "events")
     notes = (cooled.note,) if cooled.note else ()

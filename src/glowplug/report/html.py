@@ -14,6 +14,7 @@ from glowplug.core.clock import human_bytes, human_duration
 from glowplug.core.profile import Finding, Profile
 from glowplug.core.version import VERSION
 
+from .calls import DEEPEST, call_rows, calls_hint
 from .closing import closing_text
 from .document import page_data
 from .pages import make_environment, policy_digest, read_asset
@@ -36,7 +37,7 @@ DOCUMENTATION = "https://github.com/glowplug/glowplug/blob/main/docs/"
 def render_html(profile: Profile) -> bytes:
     """Return the page. ASCII data inside, so that names that are not valid Unicode survive as escapes."""
     environment = make_environment()
-    css = read_asset("report.css") + "".join(_phase_rules())
+    css = read_asset("report.css") + "".join(_phase_rules()) + "".join(_depth_rules())
     script = "(() => {\n'use strict';\n" + "\n".join(read_asset(name) for name in SCRIPTS) + "\n})();\n"
     page = environment.get_template("page.html.j2").render(
         title=visible(" ".join(profile.command)) or "profile",
@@ -50,6 +51,8 @@ def render_html(profile: Profile) -> bytes:
         phases=list(_phases(profile)),
         findings=[_finding(finding) for finding in profile.findings],
         closing=visible(closing_text(profile)),
+        calls=call_rows(profile),
+        calls_hint=calls_hint(profile),
         processes=_processes(profile),
         notes=[visible(note) for note in profile.notes],
         environment=_environment_rows(profile),
@@ -66,6 +69,12 @@ def render_html(profile: Profile) -> bytes:
 def _phase_rules() -> Iterator[str]:
     for style in PHASE_STYLES:
         yield f".p-{style.name}{{--phase:{style.color}}}\n"
+
+
+def _depth_rules() -> Iterator[str]:
+    """The page's policy allows no style on an element: a class for each level of the call tree."""
+    for depth in range(DEEPEST + 1):
+        yield f".calls .d{depth}{{padding-left:{14 + 18 * depth}px}}\n"
 
 
 def _ended(exit_code: int) -> str:

@@ -1,10 +1,14 @@
-"""The tables below the waterfall: imports, loads, traces, steps, loops, processes. Each returns no lines when empty."""
+"""The tables below the waterfall: imports, the program's own code, loads, traces, steps, loops, processes.
+
+Each returns no lines when empty.
+"""
 
 from __future__ import annotations
 
 from glowplug.core.clock import human_bytes, human_duration
 from glowplug.core.profile import Loop, Profile
 
+from .calls import calls_hint
 from .lines import BLANK, BOLD, DIM, Column, Fragment, Line, plain, table, wrap
 from .phases import phase_style
 from .summary import (
@@ -19,6 +23,7 @@ from .waterfall import ASCII_BLOCKS, BLOCKS
 from .wording import cell_width, clip, count, quantity, signed
 
 _TIME = 8
+_MOST_CALLS = 20
 _SHORTEST_NS = 1_000_000  # imports below a millisecond are left to the other reports
 
 
@@ -62,6 +67,27 @@ def import_lines(profile: Profile, width: int) -> list[Line]:
             *wrap(f"TensorFlow was first asked for by {' > '.join(chain)}{site}", width, style=DIM),
         ]
     return lines
+
+
+def call_lines(profile: Profile, width: int) -> list[Line]:
+    """The call tree of the program's own code, or, where that took long and nobody looked, how to get it."""
+    if not profile.calls:
+        return wrap(calls_hint(profile), width, style=DIM)
+    name_width = max(24, (width - 2 * (_TIME + 2)) // 2)
+    columns = (
+        Column("function", name_width),
+        Column("total", _TIME, right=True),
+        Column("own", _TIME, right=True),
+        Column("at", width - name_width - 2 * (_TIME + 2) - 2, keep="end"),
+    )
+    rows = []
+    for call in profile.calls[:_MOST_CALLS]:
+        indent = "  " * min(call.depth, 8)
+        name = indent + clip(call.function, name_width - len(indent), keep="ends")
+        rows.append((name, human_duration(call.ns), human_duration(call.own_ns), call.site))
+    more = len(profile.calls) - len(rows)
+    tail = [plain(f"and {count(more, 'further call')}", DIM)] if more > 0 else []
+    return [*table(columns, rows), *tail]
 
 
 def load_lines(profile: Profile, width: int) -> list[Line]:

@@ -70,6 +70,7 @@ def profile_lines(profile: Profile, width: int, *, ascii_only: bool = False) -> 
     parts: list[tuple[str, list[Line]]] = [
         ("Where the time went (main thread)", waterfall_lines(profile, width, ascii_only=ascii_only)),
         ("Findings", finding_lines(profile.findings, width) or [plain("none found")]),
+        ("Your code", sections.call_lines(profile, width)),
         ("Imports", sections.import_lines(profile, width)),
         ("Loads", sections.load_lines(profile, width)),
         ("Traces", sections.trace_lines(profile, width)),

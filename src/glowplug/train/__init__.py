@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .fresh.reinit_session import reinitialize_session
     from .fresh.reused import Reused
     from .fresh.skipping import skip_init
+    from .fresh.trials import keras_tuner_build, optuna_objective
     from .growth import watch
     from .stored import function
     from .switch import counts, disable, enable, enabled
@@ -28,7 +29,9 @@ _PLACES = {
     "counts": "switch",
     "function": "stored",
     "initializers": "initializers",
+    "keras_tuner_build": "fresh.trials",
     "load_weights": "weights.load",
+    "optuna_objective": "fresh.trials",
     "reinitialize": "fresh.reinit",
     "reinitialize_session": "fresh.reinit_session",
     "Reused": "fresh.reused",
@@ -44,7 +47,9 @@ __all__ = [
     "counts",
     "function",
     "initializers",
+    "keras_tuner_build",
     "load_weights",
+    "optuna_objective",
     "reinitialize",
     "reinitialize_session",
     "Reused",

@@ -108,12 +108,12 @@ function showImports(data, open) {
   const flatButton = button('By own time', () => { flat = true; });
   const openAll = button('Open all', () => { flat = false; for (const i of children.keys()) opened.add(i); });
   const closeAll = button('Close all', () => { flat = false; opened.clear(); });
-  const heads = ['Module', 'Total', 'Own', 'Brought in', ''].map((words, k) => make('th', { scope: 'col', class: k > 0 && k < 4 ? 'num' : '', text: words }));
+  const heads = ['Module', 'Total', 'Own', 'Brought in', 'Share'].map((words, k) => make('th', { scope: 'col', class: k > 0 && k < 4 ? 'num' : '', text: words }));
   const asked = data.importers.map(([what, chain, site]) => make('p', { class: 'lead' }, `${what} was first asked for by `, make('code', { text: chain }), site ? ` at ${site}` : ''));
   reveal('imports').append(
     ...asked,
     make('div', { class: 'toolbar' }, filter, tally, make('span', { class: 'spacer' }), make('span', { class: 'group' }, treeButton, flatButton), make('span', { class: 'group' }, openAll, closeAll)),
-    make('div', { class: 'scroll' }, make('table', { class: 'tree' }, make('thead', {}, make('tr', {}, ...heads)), body)),
+    make('div', { class: 'scroll', tabindex: 0 }, make('table', { class: 'tree' }, make('thead', {}, make('tr', {}, ...heads)), body)),
   );
   refresh();
 }

@@ -41,7 +41,7 @@ function sortableTable(given, rows, open, { sort = given[1].key, noun = 'row' } 
   }
   refresh();
   const bar = rows.length > 8 ? make('div', { class: 'toolbar' }, filter, tally) : null;
-  return [bar, make('div', { class: 'scroll' }, make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body), more)];
+  return [bar, make('div', { class: 'scroll', tabindex: 0 }, make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body), more)];
 }
 
 function compare(a, b) {

@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 
-from . import importing, libraries, processes
+from . import calls, importing, libraries, processes
 from .recorder import Recorder, now_ns
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would cost the target 5 ms
@@ -25,6 +25,7 @@ class Run:
         self.main = 0
         self.ended = False
         self.at_end: Callable[[], None] | None = None
+        self.looks: calls.Looks | None = None
 
     def begin(self) -> None:
         """Open the span that everything in user code nests in."""
@@ -44,6 +45,8 @@ class Run:
             self.ended = True
             if self.at_end is not None:
                 self.at_end()
+            if self.looks is not None:
+                self.looks.stopped = True
             path = getattr(sys.modules.get("__main__"), "__file__", None)
             self.recorder.fact("modules", importing.count_modules())
             self.recorder.end(self.main, {"path": path} if isinstance(path, str) else None)
@@ -62,6 +65,7 @@ def activate(run_directory: str, entered_ns: int) -> None:
     recorder.fact("executable", sys.executable)
     recorder.fact("python", sys.version.split()[0])
     run = Run(recorder)
+    run.looks = calls.begin(recorder, run_directory)
     current.append(run)
     processes.follow_children(entry, recorder)
     libraries.install(recorder, run)

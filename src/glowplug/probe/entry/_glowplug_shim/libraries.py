@@ -6,6 +6,7 @@ import atexit
 import sys
 
 from . import importing, runtime_state, threads
+from .connections import Connections
 from .recorder import Recorder
 from .waits import Waits
 
@@ -38,8 +39,9 @@ def install(recorder: Recorder, run: Run) -> None:
             _add(hooks, name, hook)
 
     hooks["tensorflow"] = when_tensorflow_is_loaded
-    for name, hook in Waits(recorder).hooks().items():
-        _add(hooks, name, hook)
+    for found in (Waits(recorder).hooks(), Connections(recorder).hooks()):
+        for name, hook in found.items():
+            _add(hooks, name, hook)
     _add(hooks, "threading", threads.install(recorder))
     triggers.update(dict.fromkeys(LIBRARIES, before_any_library))
     importing.install(recorder, hooks, triggers)
