@@ -75,7 +75,8 @@ def _is_subclass(base: Any, kind: Any) -> bool:
     if is_stock_module(base.__module__) and base.__subclasshook__(kind) is True:
         return True
     registered = [each for each in (reference() for reference in _abc._get_dump(base)[0]) if each is not None]
-    below = [*registered, *type.__subclasses__(base)]
+    subclasses: Any = type.__subclasses__  # the method of a class may be another
+    below = [*registered, *subclasses(base)]
     return any(each is not base and _is_subclass(each, kind) for each in below)
 
 

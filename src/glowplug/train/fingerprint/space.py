@@ -15,7 +15,7 @@ Place = str | tuple[Any, str, Any]
 
 def place_text(place: Place) -> str:
     """Return how a place is written."""
-    if type(place) is str:
+    if isinstance(place, str):
         return place
     holder, mark, name = place
     return f"{place_text(holder)}.{name}" if mark == "." else f"{place_text(holder)}[{plain_text(name)}]"
