@@ -93,7 +93,7 @@ def _warm() -> None:
 
 def main() -> None:
     folder, *names = sys.argv[1:]
-    from tests.train import pitfalls, pitfalls_python, pitfalls_state, pitfalls_stock  # noqa: F401 - they add cases
+    from tests.train import pitfalls, pitfalls_python, pitfalls_reach, pitfalls_state, pitfalls_stock  # noqa: F401 - they add cases
 
     _warm()
 

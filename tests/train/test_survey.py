@@ -28,7 +28,7 @@ def afresh() -> Survey:
 
 
 def told(one: Survey) -> tuple[Any, ...]:
-    return dict(one.modules), one.replaced, one.registered
+    return dict(one.modules), dict(one.apart), one.replaced, one.registered
 
 
 def assert_noticed(before: Survey) -> Survey:
@@ -157,8 +157,24 @@ def test_a_survey_that_is_broken_off_is_not_used(monkeypatch):
         raise RuntimeError
 
     with monkeypatch.context() as patch:
-        patch.setattr(module._Surveyor, "_text", fail)
+        patch.setattr(module.Surveyor, "_text", fail)
         module._Latest.surveyor = None
         with pytest.raises(RuntimeError):
             survey()
     assert told(survey()) == told(before)
+
+
+def test_what_an_entry_keeps_of_a_survey(monkeypatch):
+    import tensorflow as tf
+    from keras.src.backend.tensorflow import nn
+
+    before = survey()
+    kept = before.encoded(before)
+    assert before.differing(kept) == []
+    monkeypatch.setattr(nn, "glowplug_value", 1, raising=False)
+    monkeypatch.setattr(tf, "abs", tf.sign)
+    monkeypatch.setattr(tf, "glowplug_new", 1, raising=False)  # a name that the entry does not know says nothing
+    assert survey().differing(kept) == ["keras.src.backend.tensorflow.nn", "tensorflow.abs"]
+    monkeypatch.undo()
+    assert survey().differing(kept) == []
+    assert survey().differing(Survey({}, {}, (), (), frozenset()).encoded(before)) == []

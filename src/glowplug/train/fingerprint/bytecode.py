@@ -1,10 +1,15 @@
-"""Digests of code objects, whatever file and line they stand in."""
+"""Digests of code objects, whatever file and line they stand in, and of the sources that are there for them."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
+import linecache
+import re
 import types
+
+_BEGINS = re.compile(r"^(\s*def\s)|(\s*async\s+def\s)|(.*(?<!\w)lambda(:|\s))|^(\s*@)")  # as `inspect` has it
 
 
 @functools.lru_cache(maxsize=16384)
@@ -36,3 +41,20 @@ def _constant_text(constant: object) -> str:
     if isinstance(constant, tuple):
         return repr([_constant_text(item) for item in constant])
     return repr(constant)
+
+
+def source_digest(code: types.CodeType) -> str:
+    """Return a digest of what a converter of sources would find for this code: the file may be another by now.
+
+    It is what `inspect.findsource` finds, which looks for the module first, for a tenth of a second.
+    """
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename)
+    first = code.co_firstlineno - 1
+    while 0 < first < len(lines) and not _BEGINS.match(lines[first]):
+        first -= 1
+    try:
+        text = "".join(inspect.getblock(lines[first:]))
+    except (SyntaxError, IndexError) as error:
+        text = type(error).__name__
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -19,10 +19,10 @@ import weakref
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .abstract import registered_subclasses
+from .abstract import registered_subclasses, remembered_answers
 from .admission import admits
 from .attributes import PRIVATE
-from .bytecode import code_digest
+from .bytecode import code_digest, source_digest
 from .errors import NoKeyError
 from .trusted import is_stock_function, is_stock_module
 from .uses import CONSTRUCTION, IMPORTED, Uses, nested, uses_of
@@ -76,12 +76,29 @@ class CodeReader:
         self.hashed: dict[types.CodeType, Uses] = {}
         self.objections: dict[types.CodeType, str] = {}
         self._functions: list[tuple[Any, list[Any]]] = []  # of TensorFlow's, with the traces that they had
+        self.converts = False  # whether TensorFlow may read sources again, to convert them
+        self._written: list[types.FunctionType] = []  # the custom ones, in the order they were met
+        self._makers_of_names: list[types.FunctionType] = []
+        self._pieces: set[str] = set()
         self._members: set[int] = set()  # functions of the class whose members are being hashed, by id
 
     def remember_traces(self) -> None:
         """The functions that this walk has met were traced inside a trace of the step: what they read is in its key."""
         for function, earlier in self._functions:
             self.watched.update(trace for trace in traces_of(function) if trace not in earlier)
+
+    def finish(self, texts: set[str]) -> None:
+        """Add what depends on all that was met; `texts` are values that may be names, or pieces of names."""
+        pieces = sorted(self._pieces | texts)
+        if pieces:
+            for function in self._makers_of_names:
+                reason = (
+                    f"{function.__qualname__} reads attributes by names that are put together, maybe from {pieces[0]!r}"
+                )
+                self._object(function, reason)
+        if self.converts:
+            for function in self._written:
+                self._emit("source", source_digest(function.__code__))
 
     def visit(self, value: Any, path: str) -> bool:
         """Hash `value` if it is code of any kind, and say whether it was."""
@@ -150,6 +167,12 @@ class CodeReader:
             )
         if getattr(function, "__builtins__", None) is not vars(builtins):
             self._object(function, f"{path} has builtins of its own")
+        if type(function.__globals__) is not dict:
+            self._object(function, f"{path} has globals that are a {type(function.__globals__).__name__}")
+        self._written.append(function)
+        self._pieces |= uses.pieces
+        if uses.makes_up_names:
+            self._makers_of_names.append(function)
         for chain in uses.chains:
             try:
                 self._visit_chain(function, chain, path)
@@ -277,6 +300,8 @@ class CodeReader:
                     self._walker.visit(space[name], f"{kind.__qualname__}.{name}")
         finally:
             self._members = outer
+        for said in remembered_answers(kind):
+            self._emit("remembered", said)
         for each in registered_subclasses(kind):
             self._emit("registered subclass")
             self._walker.visit(each, f"{kind.__qualname__} registered subclass")
@@ -326,6 +351,7 @@ class CodeReader:
             visit(value._stock, path)
         elif _is_tf_function(value):
             self._emit("tf.function")
+            self.converts = self.converts or bool(value._autograph)
             options = (
                 value._autograph,
                 value._jit_compile,

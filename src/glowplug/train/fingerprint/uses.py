@@ -112,6 +112,11 @@ _OF_SETS = frozenset({"set", "frozenset", "union", "intersection", "difference",
 _JOINS_VIEWS = frozenset({"&", "|", "^", "&=", "|=", "^="})
 
 
+_MAKERS_OF_NAMES = frozenset({"attrgetter", "methodcaller", "__getattribute__"})
+_IN_BETWEEN = frozenset({"CACHE", "EXTENDED_ARG", "PRECALL", "PUSH_NULL", "NOP"})
+_SIMPLE_LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CONST"})
+
+
 @dataclass(frozen=True, slots=True)
 class Uses:
     """What one code object, nested ones included, reads from outside itself.
@@ -124,8 +129,11 @@ class Uses:
     imports: tuple[tuple[str, int], ...]
     names: frozenset[str]
     texts: frozenset[str]
+    pieces: frozenset[str]  # of `texts`, what a name that a key leaves out may be put together from
     makes_sets: bool  # or goes through one: its order can be seen
     writes_texts: bool  # of objects, which may show their names
+    makes_up_names: bool  # of attributes that it reads
+    codecs: frozenset[str]  # constants given to `encode` and `decode`; `?` for anything else
 
     @property
     def reads_names(self) -> bool:
@@ -145,6 +153,11 @@ class Uses:
         return found[0] if found else None
 
 
+def is_left_out(name: str, private: frozenset[str]) -> bool:
+    """Whether what stands under this name on a function, class or object is in no key."""
+    return name in _NOT_IN_KEYS or name in private
+
+
 @lru_cache(maxsize=16384)
 def uses_of(code: types.CodeType) -> Uses:
     """Return what `code` reads from outside itself."""
@@ -156,8 +169,11 @@ def uses_of(code: types.CodeType) -> Uses:
         tuple(scan.imports),
         frozenset(scan.names),
         frozenset(scan.texts),
+        frozenset(scan.pieces),
         scan.makes_sets or not _OF_SETS.isdisjoint(scan.names),
         scan.writes_texts,
+        scan.makes_up_names,
+        frozenset(scan.codecs),
     )
 
 
@@ -169,22 +185,57 @@ def nested(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from nested(constant)
 
 
+def _given_constants(after: list[dis.Instruction]) -> set[str]:
+    """Return the texts that a method is called with at once; `?` where it is called with anything else."""
+    given: set[str] = set()
+    for each in after:
+        if each.opname in ("CALL", "CALL_KW"):
+            return given
+        if each.opname == "LOAD_CONST" and type(each.argval) is str:
+            given.add(each.argval)
+        elif each.opname != "KW_NAMES" and not (each.opname == "LOAD_CONST" and type(each.argval) is tuple):
+            break
+    return {"?"}
+
+
+def _reads_a_constant(after: list[dis.Instruction]) -> bool:
+    """Whether instructions that follow the loading of `getattr` call it with a constant: in doubt, no."""
+    length = next((number for number, each in enumerate(after) if each.opname.startswith("CALL")), 0)
+    arguments = after[:length]
+    if not arguments or after[length].opname != "CALL" or after[length].argval not in (2, 3):
+        return False
+    if after[length].argval == 3 and arguments.pop().opname not in _SIMPLE_LOADS:
+        return False
+    if len(arguments) < 2 or arguments[-1].opname != "LOAD_CONST" or type(arguments[-1].argval) is not str:
+        return False
+    return arguments[0].opname in _SIMPLE_LOADS and all(each.opname == "LOAD_ATTR" for each in arguments[1:-1])
+
+
 class _Scan:
     def __init__(self) -> None:
         self.chains: dict[tuple[str, ...], None] = {}
         self.imports: dict[tuple[str, int], None] = {}
         self.names: set[str] = set()
         self.texts: set[str] = set()
+        self.pieces: set[str] = set()
         self.makes_sets = False
         self.writes_texts = False
+        self.makes_up_names = False
+        self.codecs: set[str] = set()
         self._imported: dict[str, tuple[str, ...]] = {}  # what local variables hold, as a chain
 
     def read(self, code: types.CodeType) -> None:
         self.names.update(code.co_names)
         self.texts.update(text for text in code.co_consts if isinstance(text, str))
+        self.pieces.update(
+            text
+            for number, text in enumerate(code.co_consts)
+            if isinstance(text, str) and "__" in text and (number or code.co_name == "<lambda>")  # the first describes
+        )
         self._find_imports(code)
         self._find_chains(code)
         self._find_sets_and_texts(code)
+        self._find_made_up_names(code)
 
     def _find_imports(self, code: types.CodeType) -> None:
         constants: list[object] = [None]
@@ -204,6 +255,17 @@ class _Scan:
             elif name in ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL") and chain:
                 self._imported.setdefault(instruction.argval, chain)
                 chain = chain[:1]
+
+    def _find_made_up_names(self, code: types.CodeType) -> None:
+        """Find reads of attributes by anything but a constant, as in `getattr(a.b, "name", None)`, and codecs."""
+        if not _MAKERS_OF_NAMES.isdisjoint(code.co_names):
+            self.makes_up_names = True
+        found = [each for each in dis.get_instructions(code) if each.opname not in _IN_BETWEEN]
+        for index, instruction in enumerate(found):
+            if instruction.argval in ("encode", "decode"):
+                self.codecs |= _given_constants(found[index + 1 :])
+            elif instruction.argval == "getattr" and not _reads_a_constant(found[index + 1 :]):
+                self.makes_up_names = True
 
     def _find_sets_and_texts(self, code: types.CodeType) -> None:
         views = not {"keys", "items"}.isdisjoint(code.co_names)

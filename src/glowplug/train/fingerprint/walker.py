@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .admission import admits_instance
-from .attributes import attributes_of
+from .attributes import PRIVATE, attributes_of
 from .code import CodeReader
 from .contexts import visit_contexts
 from .errors import NoKeyError
@@ -26,6 +26,7 @@ from .survey import Survey, survey
 from .tables import is_table, table_spec
 from .tokens import TokenStream
 from .trusted import as_installed, is_stock_module, registered_functions
+from .uses import is_left_out
 from .variables import is_variable, variable_attributes, variable_spec
 
 _LIMIT = 2_000_000  # objects; a walk this long has left the model
@@ -52,6 +53,7 @@ class Walker:
         self._initializers: list[tuple[Any, str]] = []
         self._numbers: dict[int, int] = {}
         self._refused: dict[int, str] = {}
+        self._name_like: set[str] = set()
         self.owner: str | None = None  # the module of the class whose attributes are being visited
         self._kept: list[object] = []  # an id is unique only while its object lives
 
@@ -62,6 +64,8 @@ class Walker:
         text = leaf_text(value)
         if text is not None:
             self.stream.leaf(path, type(value).__name__, text)
+            if type(value) is str and value != "__main__" and ("__" in value or is_left_out(value, PRIVATE)):
+                self._name_like.add(value)
         elif type(value) is tuple or not self._met(value):  # equal tuples may or may not be one object
             try:
                 self._visit_new(value, path)
@@ -95,6 +99,8 @@ class Walker:
             self.stream.enter("code")
             for initializer, path in self._initializers:
                 self._visit_attributes(initializer, path)
+        self.stream.enter("code")
+        self.code.finish(self._name_like)
 
     def _visit_registered(self, place: str, value: object) -> None:
         """Add what stock code may look up by a name or a type. Code that cannot be hashed may be there, but not run.
@@ -214,7 +220,12 @@ class Walker:
             self._initializers.append((value, path))
         elif kind in _GETTERS:
             self.stream.emit("getter", kind.__name__.encode())
-            self.visit(value.__reduce__()[1], path)
+            names = value.__reduce__()[1]
+            parts = [part for name in names if type(name) is str for part in name.split(".")]
+            left_out = [part for part in parts if is_left_out(part, PRIVATE)]
+            if left_out:
+                raise NoKeyError(f"{path} gets {left_out[0]}, which no key holds")
+            self.visit(names, path)
         else:
             component = _component_of(kind)
             if component is not None:

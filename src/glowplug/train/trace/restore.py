@@ -123,7 +123,9 @@ def capture_plan(
         elif id(external) in table_numbers:
             number = table_numbers[id(external)]
             if not is_constant(tables[number]):
-                raise NoKeyError("it looks up in a table that can change")
+                table = tables[number]
+                types = f"{table.key_dtype.name} -> {table.value_dtype.name}"
+                raise NoKeyError(f"it looks up in a table that can change ({table.name}, {types})")
             plan.append(["table", number])
         elif seed is not None and external is resource_of(seed).handle:
             plan.append(["seed"])

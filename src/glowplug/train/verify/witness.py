@@ -27,6 +27,7 @@ from typing import Any
 from glowplug.train.fingerprint.admission import admits, admits_described
 from glowplug.train.fingerprint.code import CodeReader
 from glowplug.train.fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.text_codecs import unknown_codec
 from glowplug.train.fingerprint.trusted import is_stock_file
 
 _CONVERTED = "__autograph_generated_file"  # in the names of files that AutoGraph writes
@@ -57,6 +58,7 @@ _DEFINING = frozenset(
         "STORE_NAME",
     ]
 )
+_CODING = re.compile(r"<method '(en|de)code' of '(str|bytes|bytearray)' objects>")
 _CALLS_FOR_USERS = ("autograph/impl/api.py", ("_call_unconverted", "_fall_back_unconverted"))
 
 
@@ -110,6 +112,8 @@ def _check_entry(
     else:
         raise NoKeyError(f"{_place(ran)} ran while it was traced, and no key holds it")
     for each in called:
+        if isinstance(each, str) and _CODING.match(each):
+            _check_codecs(ran, code)
         refused = _refused(each, code)
         if refused:
             raise NoKeyError(f"{_place(ran)} calls {refused}, which is not known to be a function of its arguments")
@@ -123,6 +127,14 @@ def _check_hashed(ran: CodeType, code: CodeReader) -> None:
         raise NoKeyError(f"{_place(ran)} reads names that the key leaves out")
     if uses.reads_initializers and not code.reads_initializers:
         raise NoKeyError(f"{_place(ran)} reads an initializer that the key leaves out")
+
+
+def _check_codecs(ran: CodeType, code: CodeReader) -> None:
+    """Texts may be encoded only with codecs of Python's own. AutoGraph calls for any code that it has converted."""
+    uses = [code.hashed[ran]] if ran in code.hashed else list(code.hashed.values())
+    codec = unknown_codec(name for each in uses for name in each.codecs)
+    if codec is not None:
+        raise NoKeyError(f"{_place(ran)} encodes or decodes with {codec!r}, which is not known to be Python's own")
 
 
 def _check_converted(ran: CodeType, code: CodeReader) -> None:
