@@ -117,7 +117,7 @@ def test_every_protocol_answers_what_the_model_answers(
             predict = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
             request = serving_message("PredictRequest")()
             request.model_spec.name = "dense"
-            tensor_proto.fill(request.inputs[described["inputs"][0]["name"]], row)
+            tensor_proto.fill(request.inputs[described["inputs"][0]["name"]], row, "float32")
             metadata = (("application", "dense"),)
             reply = serving_message("PredictResponse").FromString(
                 predict(request.SerializeToString(), metadata=metadata, timeout=60)

@@ -45,6 +45,7 @@ def connect(address: str | None = None) -> Any:
             logging_level=logging.ERROR,
             configure_logging=True,
         )
+        logging.getLogger("ray.serve").setLevel(logging.ERROR)
     except RuntimeError as error:
         if "ersion mismatch" not in str(error):
             raise _unreachable(address, error) from error
