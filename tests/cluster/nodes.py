@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 STORE_BYTES = 200 << 20
+
+
+def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 180.0) -> None:
+    """Return once something holds, of which Ray has no event to wait for."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}"
+        time.sleep(0.05)
 
 
 class Nodes:
