@@ -75,10 +75,10 @@ def main() -> None:
 def ours(folder: Path, url: str, size: int, relay: Any, shape: Any, dtype: str) -> dict[str, Any]:
     import ray
     from ray import serve
-
-    from glowplug import cluster
     from tests.cluster.nodes import running
     from tests.components.relay import Counts
+
+    from glowplug import cluster
 
     found: dict[str, Any] = {}
     with running(folder, NODES) as nodes:
@@ -107,9 +107,8 @@ def ours(folder: Path, url: str, size: int, relay: Any, shape: Any, dtype: str) 
 
 
 def stock(folder: Path, shape: Any, dtype: str) -> dict[str, Any]:
-    from ray import serve
-
     from bench.scripts.stock_replica import StockReplica
+    from ray import serve
     from tests.cluster.nodes import running
 
     with running(folder, NODES):

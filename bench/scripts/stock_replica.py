@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 
@@ -41,12 +42,12 @@ def _copied(folder: str, url: str) -> str:
 
     bucket, _, prefix = url.removeprefix("s3://").partition("/")
     store = obstore.store.S3Store(bucket)
-    target = f"{folder}/{os.getpid()}"
+    target = Path(folder) / str(os.getpid())
     for batch in obstore.list(store, prefix):
         for one in batch:
-            path = os.path.join(target, str(one["path"]).removeprefix(prefix).lstrip("/"))
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as stream:
+            path = target / str(one["path"]).removeprefix(prefix).lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as stream:
                 for piece in obstore.get(store, one["path"]).stream():
                     stream.write(piece)
-    return target
+    return str(target)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from glowplug.core.clock import now_ns
-from glowplug.core.errors import GlowplugError, ObjectNotFoundError, StorageError, UnreachableError
+from glowplug.core.errors import GlowplugError, ObjectNotFoundError, UnreachableError
 from glowplug.store import sharing
 from glowplug.store.backend import Data
 from glowplug.store.progress import Transfer
@@ -37,7 +37,7 @@ class Counts:
     passed_over: set[str] = field(default_factory=set)  # nodes that could not be asked
 
 
-class UnpushedError(StorageError):
+class UnpushedError(Exception):
     """A chunk is asked of an origin that has none."""
 
 
@@ -73,7 +73,7 @@ class Seed:
 
     def _from_origin(self, chunk: str) -> Data:
         if not self.description.pushed:
-            raise UnpushedError("the origin has files, not chunks, to read from", seen=self.description.url)
+            raise UnpushedError(self.description.url)
         with self._lock:
             if self._unreachable is not None:
                 raise self._unreachable  # so that others need not wait for each chunk anew
@@ -85,7 +85,7 @@ class Seed:
             self._unreachable = error
             raise
         except ObjectNotFoundError as error:
-            raise UnpushedError("the origin has no such chunk", seen=self.description.url) from error
+            raise UnpushedError(self.description.url) from error
         with self._lock:
             self.counts.origin_bytes += len(data)
         return data
@@ -122,7 +122,7 @@ class Seed:
             if node == self._node:
                 try:
                     return memoryview(self._ray.get(self.offer(chunk).result()))
-                except GlowplugError:
+                except (GlowplugError, UnpushedError):
                     continue  # this node cannot reach the origin; others may
             data = self._from_peer(chunk, node, peers[node])
             if data is not None:
