@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from glowplug.core.disk.digest import sha256
 from glowplug.core.errors import UsageError
+from glowplug.core.version import VERSION
 from glowplug.serve.models.config import check_name
 from glowplug.store.location import parse
 
@@ -71,7 +74,11 @@ def build(
     scaled = {"autoscaling_config": dict(autoscaling)} if autoscaling is not None else {"num_replicas": replicas or 1}
     chosen = {"name": DEPLOYMENT, "max_ongoing_requests": _ONGOING, **scaled, **options}
     chosen["user_config"] = generation.to_json()
-    return serve.deployment(Replica).options(**chosen).bind(settings.to_json())
+    # Without a version of its own Ray Serve takes every deployment for new code, and replaces all replicas. What they
+    # run is Glowplug with these settings; which models is the user_config, which changes in place.
+    version = sha256(f"{VERSION} {json.dumps(settings.to_json(), sort_keys=True)}".encode())[:16]
+    made = serve.deployment(Replica).options(**chosen).options(version=version, _internal=True)
+    return made.bind(settings.to_json())
 
 
 def _own_name(url: str) -> str:
