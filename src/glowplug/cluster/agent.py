@@ -117,9 +117,17 @@ class Agent:
             error,
         )
 
-    async def chunk(self, description: Description, chunk: str) -> list[Any]:
-        """Give another node a chunk, as a reference to Ray's object store: from here, or from the origin."""
-        return [await asyncio.wrap_future(self._seed(description).offer(chunk))]
+    async def know(self, description: Description) -> None:
+        """Learn what there is, so that chunks of it can be asked for."""
+        self._seed(description)
+
+    async def chunk(self, digest: str, chunk: str) -> list[Any]:
+        """Give another node a chunk, as a reference to Ray's object store: from here, or from the origin.
+
+        Nothing for a digest of which this agent does not know what it stands for.
+        """
+        seed = self._seeds.get(digest)
+        return [] if seed is None else [await asyncio.wrap_future(seed.offer(chunk))]
 
     async def heard(self, replica: str, about: dict[str, Any] | None) -> None:
         """Note what a replica of this node says of itself; None when it ends."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from glowplug.loader.engines.savedmodel import is_saved_model
 from glowplug.serve.metrics.registry import Metrics
 from glowplug.serve.models.catalog import Catalog, Model
 from glowplug.serve.models.config import ModelConfig
-from glowplug.serve.models.sources import Source, identify
+from glowplug.serve.models.sources import identify
 from glowplug.serve.models.versions import State, Version
 from glowplug.serve.wire.calls import ModelReference
 from glowplug.serve.workers.group import Group, GroupSettings, Spawner
@@ -26,6 +27,8 @@ from glowplug.serve.workers.spec import WorkerSpec
 from glowplug.store.node_cache.entries import Held
 
 from .settings import Generation, ModelChoice, ReplicaSettings
+
+_AGAIN_S = 5.0  # after a load on demand failed, it is not tried again for so long
 
 
 class ReplicaModels(Catalog):
@@ -38,6 +41,7 @@ class ReplicaModels(Catalog):
         self._held: dict[Version, Held] = {}
         self._used: dict[str, float] = {}
         self._loading: dict[str, asyncio.Task[None]] = {}
+        self._failed: dict[str, tuple[float, str]] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self.generation = 0
@@ -51,10 +55,14 @@ class ReplicaModels(Catalog):
         """Return the version and its worker; one that is not loaded begins to be, and is `NotReadyError` until then."""
         if target.name in self._choices:
             self._used[target.name] = time.monotonic()
-            model = self.models[target.name]
-            if not model.available() and target.name not in self._loading:
+            if not self.models[target.name].available():
                 self._begin(target.name)
         return super().group(target)
+
+    async def ensure(self, name: str, timeout_s: float) -> None:
+        """Have a model loaded, if it is one of these; raises where that cannot be, or takes longer."""
+        if name in self._choices and not self.models[name].available():
+            await asyncio.wait([self._begin(name)], timeout=timeout_s)
 
     async def adopt(self, generation: Generation) -> None:
         """Serve another generation: what is new is loaded and warmed first; if anything fails, all stays as it is."""
@@ -64,6 +72,7 @@ class ReplicaModels(Catalog):
         old = [version for model in self.models.values() for version in model.available()]
         kept = [version for version in old if version.model in wanted and version.model not in changed]
         self._choices, self.generation = wanted, generation.number
+        self._failed.clear()
         self.models = {name: self._entry(choice, loaded.get(name), kept) for name, choice in wanted.items()}
         for version in old:
             if version not in kept:
@@ -90,31 +99,38 @@ class ReplicaModels(Catalog):
         return {version.model: version for version in loaded}
 
     def _entry(self, choice: ModelChoice, loaded: Version | None, kept: list[Version]) -> Model:
-        model = Model(ModelConfig(choice.name, Path(), url=choice.url), expected=True)
+        model = Model(ModelConfig(choice.name, Path(), url=choice.url))
         for version in (loaded, *kept):
             if version is not None and version.model == choice.name:
                 model.versions[version.number] = version
+        model.expected = not model.versions
         return model
 
-    def _begin(self, name: str) -> None:
-        task = asyncio.ensure_future(self._on_demand(name))
-        self._loading[name] = task
-        task.add_done_callback(lambda _: self._loading.pop(name, None))
+    def _begin(self, name: str) -> asyncio.Task[None]:
+        """Begin to load a model, unless that is under way, or failed a moment ago."""
+        task = self._loading.get(name)
+        if task is None:
+            failed_at, error = self._failed.get(name, (-math.inf, ""))
+            if time.monotonic() - failed_at < _AGAIN_S:
+                raise RequestError("the model cannot be loaded", seen=error, code="UNAVAILABLE")
+            self.models[name].expected = True
+            task = self._loading[name] = asyncio.ensure_future(self._on_demand(name))
+            task.add_done_callback(lambda _: self._loading.pop(name, None))
+        return task
 
     async def _on_demand(self, name: str) -> None:
         choice, model = self._choices[name], self.models[name]
         try:
             version = await self._load(choice)
         except GlowplugError as error:
-            model.expected = False
-            failed = Version(name, choice.version, Source(Path(), "bundle"), State.END, error=str(error))
-            failed.code = "UNAVAILABLE"
-            model.versions[choice.version] = failed
+            self._failed[name] = (time.monotonic(), str(error))
         else:
+            self._failed.pop(name, None)
             if self.models.get(name) is not model:  # another generation came meanwhile
                 self._let_go(version)
                 return
             model.versions[choice.version] = version
+            model.expected = False
             self._make_room(name)
         self._tell()
 
@@ -125,6 +141,7 @@ class ReplicaModels(Catalog):
         for name in resident[: max(0, len(resident) + 1 - self._settings.resident)] if self._settings.resident else ():
             for version in self.models[name].available():
                 del self.models[name].versions[version.number]
+                self.models[name].expected = True
                 self._let_go(version)
 
     async def _load(self, choice: ModelChoice) -> Version:

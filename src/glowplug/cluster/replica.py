@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import time
 from typing import Any
+from urllib.parse import unquote
 
 from glowplug.core.errors import GlowplugError
 from glowplug.serve.log import Log
@@ -29,6 +31,9 @@ from .hosted import HostedWorkers
 from .models import ReplicaModels
 from .rpc import METHODS, RpcAnswers, rpc_method
 from .settings import Generation, ReplicaSettings
+
+
+_MODEL = re.compile(r"(?i)/v[12]/models/([^/:]+)")
 
 
 class Replica:
@@ -104,6 +109,10 @@ class Replica:
             local=False,
             gzip=headers.get(b"content-encoding", b"").lower() == b"gzip",
         )
+        named = _MODEL.match(asked.path) if self._settings.resident else None
+        if named is not None:  # to look at a model that is not loaded is to ask for it, too
+            with contextlib.suppress(GlowplugError):  # whoever answers says what is wrong
+                await self._models.ensure(unquote(named[1]), self._settings.timeout_s)
         answer = await self._handler(asked)
         return Response(answer.body, answer.status, answer.headers, media_type=answer.content_type)
 

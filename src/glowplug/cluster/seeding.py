@@ -12,7 +12,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
-from glowplug.core.clock import now_ns
 from glowplug.core.errors import GlowplugError, ObjectNotFoundError, UnreachableError
 from glowplug.store import sharing
 from glowplug.store.backend import Data
@@ -53,7 +52,6 @@ class Seed:
         self._unreachable: UnreachableError | None = None
         self._lock = threading.Lock()
         self._given: set[str] = set()
-        self.began_ns, self.ready_ns = now_ns(), 0
 
     def offer(self, chunk: str) -> Any:
         """Return the future reference of a chunk for another node: from this node's cache, or from the origin."""
@@ -93,6 +91,8 @@ class Seed:
     def fetch(self, peers: Mapping[str, Any], holders: frozenset[str]) -> None:
         """Have it in this node's cache; raise one of `StorageError` where that cannot be."""
         self._unreachable = None
+        self._given.clear()
+        self.counts.passed_over.clear()
         nodes = [*peers, self._node]
 
         def read(chunk: str, size: int) -> Data:
@@ -108,8 +108,7 @@ class Seed:
             sharing.fetch(self.description, read, progress=tell).release()
         except UnpushedError:
             self._pull()
-        self.counts.done_bytes, self.ready_ns = self.counts.total_bytes, now_ns()
-        self._given.clear()
+        self.counts.done_bytes = self.counts.total_bytes
 
     def _pull(self) -> None:
         """Fetch files that nobody pushed as they are, when no other node has them any more."""
@@ -131,9 +130,10 @@ class Seed:
 
     def _from_peer(self, chunk: str, node: str, agent: Any) -> Data | None:
         try:
-            found = self._ray.get(agent.chunk.remote(self.description, chunk), timeout=_CHUNK_S)
-            if not found:
-                return None
+            found = self._ray.get(agent.chunk.remote(self.description.digest, chunk), timeout=_CHUNK_S)
+            if not found:  # nobody has told it yet what there is
+                self._ray.get(agent.know.remote(self.description), timeout=_CHUNK_S)
+                found = self._ray.get(agent.chunk.remote(self.description.digest, chunk), timeout=_CHUNK_S)
             data = memoryview(self._ray.get(found[0], timeout=_CHUNK_S))
         except self._ray.exceptions.RayTaskError:
             return None  # it lives, and cannot
