@@ -32,7 +32,6 @@ from .models import ReplicaModels
 from .rpc import METHODS, RpcAnswers, rpc_method
 from .settings import Generation, ReplicaSettings
 
-
 _MODEL = re.compile(r"(?i)/v[12]/models/([^/:]+)")
 
 
