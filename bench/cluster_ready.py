@@ -35,12 +35,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--smoke", action="store_true", help="keep no result")
     parser.add_argument("--without-stock", action="store_true")
+    parser.add_argument("--bundle", type=Path, help="of the model, for the engine native, where there is one already")
     args = parser.parse_args()
     import bundles
     import machine
     import models
 
-    bundle, source = bundles.bundle(args.model, "native"), models.saved_model(args.model)
+    bundle = args.bundle or bundles.bundle(args.model, "native")
+    source = models.saved_model(args.model)
     shape, dtype = models.INPUTS[args.model]
     _enter_namespace()
     machine.prepare()

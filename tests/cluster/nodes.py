@@ -71,10 +71,12 @@ def running(folder: Path, count: int, **environment: str) -> Iterator[Nodes]:
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     folder.mkdir(parents=True, exist_ok=True)
+    before = ray.get_runtime_context().gcs_address if ray.is_initialized() else None
+    ray.shutdown()  # a process has one connection at a time
     nodes = Nodes(folder, environment)
     try:
         nodes.join(count)
-        ray.init(address=nodes.address, namespace="glowplug", log_to_driver=False, logging_level="ERROR")
+        _connect(nodes.address)
         yield nodes
     finally:
         with contextlib.suppress(Exception):
@@ -83,3 +85,11 @@ def running(folder: Path, count: int, **environment: str) -> Iterator[Nodes]:
             serve.shutdown()
         ray.shutdown()
         nodes.cluster.shutdown()
+        if before is not None:
+            _connect(before)
+
+
+def _connect(address: str) -> None:
+    import ray
+
+    ray.init(address=address, namespace="glowplug", log_to_driver=False, logging_level="ERROR")

@@ -56,8 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; return the exit code."""
+    import os
+
     from glowplug.core.errors import UsageError
 
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # what goes wrong is said in one line, by us
     if bool(args.models) != (args.action in ("preload", "deploy")):
         wanted = "needs the URL of a model" if not args.models else "takes no URL"
         raise UsageError(f"cluster {args.action} {wanted}", seen=" ".join(args.models) or "none")
