@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--without-stock", action="store_true")
     parser.add_argument("--bundle", type=Path, help="of the model, for the engine native, where there is one already")
     args = parser.parse_args()
+    enter_namespace()
     import bundles
     import machine
     import models
@@ -44,7 +45,6 @@ def main() -> None:
     bundle = args.bundle or bundles.bundle(args.model, "native")
     source = models.saved_model(args.model)
     shape, dtype = models.INPUTS[args.model]
-    _enter_namespace()
     machine.prepare()
     document: dict[str, Any] = {
         "machine": machine.describe(),
@@ -215,11 +215,14 @@ def _push(bundle: Path, source: Path) -> tuple[str, int]:
     return f"s3://models/m/1@{pushed.digest}", pushed.total_bytes
 
 
-def _enter_namespace() -> None:
+def enter_namespace() -> None:
+    """Begin anew in a network namespace: only a process without threads leaves the old one as a whole."""
     from tests.cluster.__main__ import ALONE, enter
 
-    enter()
-    os.environ[ALONE] = "1"
+    if not os.environ.get(ALONE):
+        enter()
+        os.environ[ALONE] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.argv])
 
 
 if __name__ == "__main__":

@@ -37,10 +37,11 @@ def main() -> None:
     args = parser.parse_args()
     if args.smoke:
         args.sizes, args.rounds = [5, 20], 1
-    import machine
-    from cluster_ready import _enter_namespace
+    from cluster_ready import enter_namespace
 
-    _enter_namespace()
+    enter_namespace()
+    import machine
+
     document: dict[str, Any] = {"machine": machine.describe(), "rounds": args.rounds}
     runs = measure(args.sizes, args.rounds)
     document["measured_s"] = {f"{nodes} nodes, {size} MB": taken for (nodes, size), taken in runs.items()}

@@ -93,6 +93,7 @@ def test_every_protocol_answers_what_the_model_answers(
 
     from glowplug import cluster
     from glowplug.serve.wire import tensor_proto
+    from glowplug.serve.wire.limits import Limits
     from glowplug.serve.wire.messages import message
     from glowplug.serve.wire.messages import serving as serving_message
 
@@ -124,7 +125,7 @@ def test_every_protocol_answers_what_the_model_answers(
             )
             assert reply.model_spec.version.value == 1
             (output,) = reply.outputs.values()
-            np.testing.assert_allclose(np.frombuffer(output.tensor_content, np.float32), np.ravel(answer), rtol=1e-6)
+            np.testing.assert_allclose(tensor_proto.decode(output, "output", Limits()), answer, rtol=1e-6)
             ready = channel.unary_unary("/inference.GRPCInferenceService/ModelReady")
             asked = message("inference.ModelReadyRequest")(name="dense")
             data = ready(asked.SerializeToString(), metadata=metadata, timeout=60)

@@ -142,7 +142,9 @@ def _lines(done: Preloaded) -> list[str]:
 def _deploy(args: argparse.Namespace) -> int:
     from glowplug.cluster import deploy
 
-    options = {"ray_actor_options": {"num_cpus": args.num_cpus}} if args.num_cpus is not None else {}
+    options: dict[str, Any] = {}
+    if args.num_cpus is not None:
+        options["ray_actor_options"] = {"num_cpus": args.num_cpus}
     done = deploy(
         _named(args.models),
         application=args.application,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from typing import Any
 
 from .connection import NAMESPACE, require_ray
@@ -56,7 +57,8 @@ class Keeper:
 
         for url in list(self._wanted):
             with contextlib.suppress(Exception):  # the agent's status says what became of it
-                await asyncio.get_running_loop().run_in_executor(None, lambda url=url: preload(url, nodes=[node]))
+                work = functools.partial(preload, url, nodes=[node])
+                await asyncio.get_running_loop().run_in_executor(None, work)
 
 
 def _alive() -> set[str]:

@@ -60,6 +60,10 @@ def seed(url: str, found: Sequence[Node]) -> Preloaded:
     """Have what a URL names on these nodes."""
     others = living() if len(found) < _ASKED else []
     around = [*found, *(node for node in others if node.name not in {one.name for one in found})]
+    digest = parse(url).digest
+    if digest is not None:  # whoever has it knows what it is; the origin need not be asked
+        has = ask(around, "has", digest, timeout_s=_ANSWER_S)
+        around = [node for _, node in sorted(zip(has, around, strict=True), key=lambda pair: pair[0] is not True)]
     description, told, read = describe(url, around)
     peers = {node.name: node.agent for node in found}
     held = []

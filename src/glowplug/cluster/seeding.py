@@ -62,9 +62,8 @@ class Seed:
 
     def _bring(self, chunk: str) -> None:
         try:
-            data = self._chunks.read(chunk)
-            if data is None:
-                data = self._from_origin(chunk)
+            here = self._chunks.read(chunk)
+            data = self._from_origin(chunk) if here is None else here
             self._shelf.put(chunk, self._ray.put(_as_array(data)), len(data))
         except BaseException as error:  # whoever waits for it is told
             self._shelf.fail(chunk, error)
