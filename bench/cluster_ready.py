@@ -75,7 +75,6 @@ def main() -> None:
 
 
 def ours(folder: Path, url: str, size: int, relay: Any, shape: Any, dtype: str) -> dict[str, Any]:
-    import ray
     from ray import serve
     from tests.cluster.nodes import running
     from tests.components.relay import Counts
@@ -104,20 +103,22 @@ def ours(folder: Path, url: str, size: int, relay: Any, shape: Any, dtype: str) 
         later = [one for one in _replicas("again") if one["replica"] not in before]
         found["two_to_six_ready_s"] = sorted(one["ready_s"] for one in later)
         found["killed"] = _killed(nodes, shape, dtype)
-    del ray
     return found
 
 
 def stock(folder: Path, shape: Any, dtype: str) -> dict[str, Any]:
-    from bench.scripts.stock_replica import StockReplica
-    from ray import serve
+    from ray import cloudpickle, serve
+    from scripts import stock_replica
     from tests.cluster.nodes import running
 
+    cloudpickle.register_pickle_by_value(stock_replica)  # nodes need not find the module
     with running(folder, NODES):
         _start_serve()
         options = {"num_replicas": NODES * EACH, "max_replicas_per_node": EACH, "max_ongoing_requests": 64}
         application = (
-            serve.deployment(StockReplica).options(**options).bind(str(folder), "s3://models/stock", list(shape), dtype)
+            serve.deployment(stock_replica.StockReplica)
+            .options(**options)
+            .bind(str(folder), "s3://models/stock", list(shape), dtype)
         )
         began = time.monotonic()
         handle = serve.run(application, name="stock")
