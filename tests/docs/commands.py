@@ -22,6 +22,7 @@ ELSEWHERE: tuple[tuple[str, str, str], ...] = (
     (r"^docker |examples/deploy$|^mkdir -p models/half|^pip wheel", "tests/examples/test_deploy.py", "Dockerfile"),
     (r"^sudo (systemctl|journalctl)", "tests/examples/test_deploy.py", "systemd-analyze"),
     (r"^pytest --glowplug-budget", "tests/cli/test_pytest_plugin.py", "--glowplug-budget"),
+    (r"^glowplug cluster ", "tests/cluster/test_cli.py", "the_whole_way"),
     (r"--cold-cache", "tests/probe/test_run.py", "cold_cache"),
     (r"python3\.15", "tests/loader/test_two_libraries.py", "OTHER_PYTHON"),
 )

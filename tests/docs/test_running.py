@@ -45,6 +45,7 @@ SEQUENCES = tuple(
     )
 )
 STORAGE = ("docs/how-to/fleet.md",)
+CLUSTER = ("docs/how-to/cluster.md",)  # run by tests/cluster/test_documented.py
 NEEDS = {
     "docs/how-to/custom-ops.md": ("tensorflow_text",),
     "docs/how-to/tune-without-growing.md": ("optuna", "keras_tuner"),
@@ -85,7 +86,7 @@ def light_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def light(light_folder: Path) -> dict[str, dict[str, str | None]]:
-    return run_blocks([block for block in BLOCKS if block.page not in HEAVY + STORAGE], light_folder)
+    return run_blocks([block for block in BLOCKS if block.page not in HEAVY + STORAGE + CLUSTER], light_folder)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +113,7 @@ def parametrize(choose: Callable[[Block], bool]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("block", [b for b in BLOCKS if choose(b)], ids=lambda block: block.name)
 
 
-@parametrize(lambda block: block.page not in HEAVY + STORAGE)
+@parametrize(lambda block: block.page not in HEAVY + STORAGE + CLUSTER)
 def test_runs(block: Block, light: dict[str, dict[str, str | None]]) -> None:
     check(block, light)
 

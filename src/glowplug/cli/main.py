@@ -49,6 +49,10 @@ VERBS = {
     ),
     "standby": ("glowplug.cli.standby", "start, look at or stop the warm standby that runs begin from"),
     "serve": ("glowplug.cli.serve", "serve bundles and SavedModels over TensorFlow Serving's REST and gRPC API"),
+    "cluster": (
+        "glowplug.cli.cluster",
+        "models on the nodes of a Ray cluster: fetched about once, served, changed, gone back from",
+    ),
     "cache": (
         "glowplug.cli.cache",
         "look into the trace cache and the node cache, explain, check, make them smaller, or take traces elsewhere",

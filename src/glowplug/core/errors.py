@@ -34,6 +34,10 @@
     │   └── ObjectNotFoundError      └── AccessError
     ├── WrongTraceError .......... 5  a restored trace that a fresh one contradicts
     ├── StandbyError ............. 5  the warm fork server
+    ├── ClusterError ............. 5  Ray, or a node of its cluster
+    │   ├── NoClusterError
+    │   ├── OtherVersionError
+    │   └── RolloutError
     └── RuntimeFailure ........... 5  TensorFlow's C library
         ├── LibraryNotFoundError
         ├── LibraryVersionError
@@ -266,6 +270,24 @@ class StandbyError(GlowplugError):
     """A standby cannot be started, reached or trusted, or one of its children is gone."""
 
     exit_code = 5
+
+
+class ClusterError(GlowplugError):
+    """Ray, or a node of its cluster, could not do what was asked."""
+
+    exit_code = 5
+
+
+class NoClusterError(ClusterError):
+    """No Ray cluster answers, or Ray is not installed."""
+
+
+class OtherVersionError(ClusterError):
+    """Ray, Python or Glowplug is another version on a node than here."""
+
+
+class RolloutError(ClusterError):
+    """A new version could not be fetched or warmed somewhere: the old one goes on."""
 
 
 class RuntimeFailure(GlowplugError):  # noqa: N818 - `RuntimeError` is taken

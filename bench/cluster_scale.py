@@ -1,0 +1,142 @@
+"""What one, two and three nodes take, whether a simulation says the same, and what it says of many: cluster_scale.py
+
+[--sizes 50 200 400] [--rounds 3] [--smoke]. Each round preloads a model that nobody has, in MB, on one node, on two and
+on three. The simulation's costs are fitted to one and two nodes at the largest size, and to a tiny model; all else is a
+prediction. It runs itself in a network namespace, and in the environment of `make test-cluster`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
+
+from cluster_simulation import Costs, simulate  # noqa: E402
+
+MB, CHUNK = 1 << 20, 16 << 20
+# A fleet on paper: 25 Gb/s for each node, an origin of 40 Gb/s, 8 processors that check and write 1 GB/s each, and
+# 1 ms of processor time for a request to an agent.
+FLEET = Costs(1 / 5e9, 8 / 25e9, 0.3e-9, 0.3e-9, 1e-9, 1e-3, 2.0, 8, one_machine=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sizes", type=int, nargs="+", default=[50, 200, 400])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--smoke", action="store_true", help="small sizes, one round, and keep no result")
+    args = parser.parse_args()
+    if args.smoke:
+        args.sizes, args.rounds = [5, 20], 1
+    from cluster_ready import enter_namespace
+
+    enter_namespace()
+    import machine
+
+    document: dict[str, Any] = {"machine": machine.describe(), "rounds": args.rounds}
+    runs = measure(args.sizes, args.rounds)
+    document["measured_s"] = {f"{nodes} nodes, {size} MB": taken for (nodes, size), taken in runs.items()}
+    middle = {key: median(taken) for key, taken in runs.items()}
+    costs = fit(middle, max(args.sizes))
+    document["costs"] = {name: getattr(costs, name) for name in costs.__slots__}
+    document["compared"] = compared = []
+    for (nodes, size), measured in sorted(middle.items()):
+        said = simulate(nodes, size * MB, chunks_of(size), costs).seconds
+        fitted = size <= 1 or (size == max(args.sizes) and nodes < 3)
+        row = {"nodes": nodes, "mb": size, "measured_s": round(measured, 3), "simulated_s": round(said, 3)}
+        compared.append({**row, "off": round(said / measured - 1, 3), "fitted": fitted})
+        print(json.dumps(compared[-1]), flush=True)
+    document["extrapolated"] = []
+    for nodes in (10, 100) if args.smoke else (10, 100, 1000):
+        for size in (1e9, 1e10, 1e11):
+            document["extrapolated"].append(row := extrapolate(nodes, size))
+            print(json.dumps(row), flush=True)
+    if not args.smoke:
+        machine.write_result("cluster_scale", document, partial=False)
+
+
+def chunks_of(size_mb: int) -> int:
+    return max(1, size_mb * MB // (2 * MB) if size_mb < 256 else size_mb * MB // (6 * MB))
+
+
+def extrapolate(nodes: int, size: float) -> dict[str, Any]:
+    """Simulate a fleet with at most 512 pieces, in the place of chunks of 16 MB, whose requests are counted exactly."""
+    pieces = min(512, int(size / CHUNK))
+    real = size / CHUNK
+    scaled = Costs(**{**{n: getattr(FLEET, n) for n in FLEET.__slots__}, "request": FLEET.request * real / pieces})
+    ours = simulate(nodes, size, pieces, scaled)
+    alone = max(nodes * size * FLEET.origin, size * FLEET.network) + FLEET.fixed
+    return {
+        "nodes": nodes,
+        "gb": size / 1e9,
+        "origin_gb": round(ours.origin_bytes / 1e9, 1),
+        "last_s": round(ours.seconds, 1),
+        "each_from_the_origin_s": round(alone, 1),
+        "each_from_the_origin_gb": nodes * size / 1e9,
+        "requests_to_an_agent": round(ours.most_requests * real / pieces),
+        "requests_a_s": round(ours.most_requests * real / pieces / ours.seconds),
+    }
+
+
+def fit(middle: dict[tuple[int, int], float], largest: int) -> Costs:
+    """Fit costs of this machine: what is fixed to the tiny model, the processor's to one and two nodes."""
+    fixed = min(middle[nodes, 1] for nodes in (1, 2, 3))
+    found = {"origin": 0.0, "network": 0.0, "request": 2e-3, "fixed": fixed, "cores": 2, "one_machine": True}
+
+    def said(nodes: int, read: float, receive: float) -> float:
+        costs = Costs(read=read, receive=receive, keep=read / 2, **found)
+        return simulate(nodes, largest * MB, chunks_of(largest), costs).seconds
+
+    read = _solve(lambda value: said(1, value, 0.0), middle[1, largest])
+    receive = _solve(lambda value: said(2, read, value), middle[2, largest])
+    return Costs(read=read, receive=receive, keep=read / 2, **found)
+
+
+def _solve(function: Any, wanted: float) -> float:
+    low, high = 0.0, 1e-6
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < wanted else (low, middle)
+    return (low + high) / 2
+
+
+def measure(sizes: list[int], rounds: int) -> dict[tuple[int, int], list[float]]:
+    from tests.cluster.nodes import running
+    from tests.components import seaweedfs
+
+    from glowplug import cluster
+    from glowplug.cluster.agents import living
+    from glowplug.store.push import push
+
+    taken: dict[tuple[int, int], list[float]] = {}
+    with tempfile.TemporaryDirectory(prefix="glow-scale-") as place, seaweedfs.running(Path(place)) as server:
+        os.environ.update(server.environment())
+        with running(Path(place) / "cluster", 3) as nodes:
+            living()
+            for number in range(rounds):
+                for size in (1, *sizes):
+                    for count in (1, 2, 3):
+                        folder = Path(place) / "model"
+                        folder.mkdir(exist_ok=True)
+                        data = random.Random(f"{number} {size} {count}").randbytes(size * MB)
+                        (folder / "weights.bin").write_bytes(data)
+                        url = f"s3://models/{number}/{size}/{count}"
+                        pinned = f"{url}@{push(folder, url).digest}"
+                        began = time.monotonic()
+                        found = cluster.preload(pinned, nodes=nodes.ids[:count])
+                        taken.setdefault((count, size), []).append(time.monotonic() - began)
+                        assert not found.failed
+    return taken
+
+
+if __name__ == "__main__":
+    main()
