@@ -56,10 +56,10 @@ demo: install
 	@$(BIN)/glowplug demo
 
 test: install
-	$(BIN)/python -m tests.run -m 'not slow and not storage'
+	$(BIN)/python -m tests.second_look -m 'not slow and not storage'
 
 test-all: install
-	$(BIN)/python -m tests.run
+	$(BIN)/python -m tests.second_look
 
 # atheris changes the bytecode of what it watches, and has wheels for few interpreters: an environment of its own.
 fuzz: install

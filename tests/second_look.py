@@ -4,7 +4,7 @@ A machine that is busy enough fails a right test now and then: it waits for anot
 that passes on its own right afterwards was one of those, and is named; one that fails again has failed. Where many
 fail, the machine is not the reason, and nothing is run again.
 
-    python -m tests.run -m 'not slow and not storage'
+    python -m tests.second_look -m 'not slow and not storage'
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m tests.run`: a test that fails beside others has a second chance on its own, and only one."""
+"""`python -m tests.second_look`: a test that fails beside others has a second chance on its own, and only one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import run
+from tests import second_look
 
 SECOND_TIME = """
 from pathlib import Path
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_what_fails_once_passes_and_is_named(folder, capfd):
     (folder / "test_some.py").write_text(SECOND_TIME)
-    assert run.main([], folder=folder) == 0
+    assert second_look.main([], folder=folder) == 0
     said = capfd.readouterr().out
     assert "on their own: test_some.py::test_of_a_busy_machine\n" in said
     assert "1 failed, 1 passed" in said
@@ -38,18 +38,18 @@ def test_what_fails_once_passes_and_is_named(folder, capfd):
 
 def test_what_fails_twice_has_failed(folder, capfd):
     (folder / "test_some.py").write_text("def test_wrong():\n    assert False\n")
-    assert run.main([], folder=folder) == 1
+    assert second_look.main([], folder=folder) == 1
     assert capfd.readouterr().out.count("1 failed") == 2
 
 
 def test_many_failures_are_not_the_machine(folder, capfd):
     (folder / "test_some.py").write_text(
-        "".join(f"def test_{number}():\n    assert False\n" for number in range(run.AGAIN_AT_MOST + 1))
+        "".join(f"def test_{number}():\n    assert False\n" for number in range(second_look.AGAIN_AT_MOST + 1))
     )
-    assert run.main([], folder=folder) == 1
+    assert second_look.main([], folder=folder) == 1
     assert "on their own" not in capfd.readouterr().out
 
 
 def test_a_file_that_cannot_be_read_is_not_run_again(folder):
     (folder / "test_some.py").write_text("raise ValueError")
-    assert run.main([], folder=folder) != 0
+    assert second_look.main([], folder=folder) != 0
