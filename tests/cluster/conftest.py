@@ -13,6 +13,7 @@ import pytest
 from tests.cluster.__main__ import ALONE
 from tests.cluster.nodes import Nodes, running
 from tests.components import relay
+from tests.components.processes import free_ports
 from tests.components.relay import Relay
 from tests.components.seaweedfs import SeaweedFS
 
@@ -66,3 +67,25 @@ def push(tmp_path_factory: pytest.TempPathFactory, origin: Relay) -> Callable[[i
         return f"{url}@{push_folder(folder, url).digest}", folder
 
     return made
+
+
+@pytest.fixture(scope="session")
+def ports() -> tuple[int, int]:
+    """Where Ray Serve takes HTTP and gRPC."""
+    first, second = free_ports(2)
+    return first, second
+
+
+@pytest.fixture(scope="session")
+def serving(three_nodes: Nodes, ports: tuple[int, int]) -> None:
+    """Ray Serve on the cluster: it is started once, and ends with the cluster."""
+    from ray import serve
+    from ray.serve.config import gRPCOptions
+
+    from glowplug.cluster.rpc import SERVICER_FUNCTIONS
+
+    serve.start(
+        proxy_location="HeadOnly",
+        http_options={"host": "127.0.0.1", "port": ports[0]},
+        grpc_options=gRPCOptions(port=ports[1], grpc_servicer_functions=list(SERVICER_FUNCTIONS)),
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,6 +65,12 @@ class Nodes:
         """End a node and all its processes at once."""
         self.cluster.remove_node(self.raylets[number], allow_graceful=False)
 
+    def stop_standbys(self) -> None:
+        """End the standbys of all nodes, which outlive them."""
+        for place in self._folder.glob("standby-*"):
+            command = [sys.executable, "-m", "glowplug", "standby", "stop", "--all"]
+            subprocess.run(command, env={**os.environ, "GLOWPLUG_STANDBY_DIR": str(place)}, capture_output=True)
+
 
 @contextlib.contextmanager
 def running(folder: Path, count: int, **environment: str) -> Iterator[Nodes]:
@@ -85,6 +93,7 @@ def running(folder: Path, count: int, **environment: str) -> Iterator[Nodes]:
             serve.shutdown()
         ray.shutdown()
         nodes.cluster.shutdown()
+        nodes.stop_standbys()
         if before is not None:
             _connect(before)
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.nodes import Nodes
 from tests.components.relay import Relay
 from tests.docs.blocks import python_blocks
 
@@ -17,7 +16,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow]
 PAGE = "docs/how-to/cluster.md"
 
 
-def test_the_page_runs(three_nodes: Nodes, bundle: Callable[[str], Path], origin: Relay) -> None:
+def test_the_page_runs(serving: None, bundle: Callable[[str], Path], origin: Relay) -> None:
     from ray import serve
 
     from glowplug.loader.origin import publish

@@ -7,7 +7,7 @@ import os
 import signal
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from tests.cluster.nodes import Nodes
-from tests.components import processes
 from tests.components.relay import Counts, Relay
 
 pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow]
@@ -30,28 +29,6 @@ def urls(bundle: Callable[[str], Path], origin: Relay) -> dict[str, str]:
     for name, url in {"dense": "s3://models/zoo/dense/1", "two_in_two_out": "s3://models/zoo/two_in_two_out"}.items():
         found[name] = f"{url}@{publish(bundle(name), url).digest}"
     return found
-
-
-@pytest.fixture(scope="module")
-def ports() -> tuple[int, int]:
-    first, second = processes.free_ports(2)
-    return first, second
-
-
-@pytest.fixture(scope="module")
-def serving(three_nodes: Nodes, ports: tuple[int, int]) -> Iterator[None]:
-    from ray import serve
-    from ray.serve.config import gRPCOptions
-
-    from glowplug.cluster.rpc import SERVICER_FUNCTIONS
-
-    serve.start(
-        proxy_location="HeadOnly",
-        http_options={"host": "127.0.0.1", "port": ports[0]},
-        grpc_options=gRPCOptions(port=ports[1], grpc_servicer_functions=list(SERVICER_FUNCTIONS)),
-    )
-    yield
-    serve.shutdown()
 
 
 def call(port: int, path: str, document: Any = None) -> tuple[int, Any]:

@@ -37,6 +37,7 @@ def connect(address: str | None = None) -> Any:
         return ray
     if address is not None and address != "auto":
         _require_listener(address)
+    logging.getLogger("ray").setLevel(logging.ERROR)
     try:
         ray.init(
             address=address or "auto",
