@@ -17,6 +17,7 @@ from glowplug.bundle.verify import verify
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # a whole pack, forty times
 @pytest.mark.tensorflow
 def test_forty_kills_of_pack_lose_nothing(saved_model: Callable[[str], Path], tmp_path: Path) -> None:
     target = tmp_path / "the [packed] model"
