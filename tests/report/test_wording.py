@@ -53,3 +53,7 @@ def test_labels() -> None:
     assert wording.quantity_label("ns_per_round") == "time per round"
     assert wording.count(1, "module") == "1 module"
     assert wording.count(2843, "entry", "entries") == "2,843 entries"
+
+
+def test_what_was_not_seen_is_not_said() -> None:
+    assert wording.evidence_items({"server": None, "load_ns": 2_500_000_000}) == [("load", "2.50 s")]

@@ -112,8 +112,12 @@ def quantity_label(name: str) -> str:
 
 
 def evidence_items(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return each figure of a finding as (label, text)."""
-    return [(quantity_label(visible(str(name))), quantity(str(name), value)) for name, value in evidence.items()]
+    """Return each figure of a finding as (label, text); what could not be seen is left out."""
+    return [
+        (quantity_label(visible(str(name))), quantity(str(name), value))
+        for name, value in evidence.items()
+        if value is not None
+    ]
 
 
 def _plain_text(value: object) -> str:
