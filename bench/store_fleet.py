@@ -1,4 +1,4 @@
-"""Processes of one host that ask for the same model at once: store_fleet.py [MODEL] [--processes 8] [--runs 3]
+"""Processes of one host that ask for the same model at once: store_fleet.py [MODEL] [--engine native] [--runs 3]
 
 A cold node cache each time; each process loads from S3 and answers a call. Beside it stock: each copies the SavedModel
 with s3fs and loads it with `tf.saved_model.load`. Bytes are counted by a relay in front of the server, in runs that
@@ -25,19 +25,27 @@ import storage
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("model", nargs="?", default="encoder")
+    parser.add_argument(
+        "--engine", default="native", help="which bundle; auto has packed weights beside the model's own"
+    )
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--smoke", action="store_true", help="ours alone, once, and keep no result")
     args = parser.parse_args()
     machine.prepare()
-    bundle, source = bundles.bundle(args.model, "native"), models.saved_model(args.model)
+    bundle, source = bundles.bundle(args.model, args.engine), models.saved_model(args.model)
     shape, dtype = models.INPUTS[args.model]
     words = (",".join(map(str, shape)), dtype)
     with storage.storage() as one:
         pushed = storage.glowplug(one.environment(one.cache()), "push", bundle, one.server.url("m/1"))
         ours = [storage.SCRIPTS / "fast.py", one.server.url("m/1"), *words]
         size = pushed["bytes"]
-        document: dict[str, Any] = {"machine": machine.describe(), "model": args.model, "bundle_bytes": size}
+        document: dict[str, Any] = {
+            "machine": machine.describe(),
+            "model": args.model,
+            "engine": args.engine,
+            "bundle_bytes": size,
+        }
         document["origin"] = origin_bytes(one, ours, args.processes, size)
         print(document["origin"], flush=True)
         runs: dict[str, list[dict[str, float]]] = {"one": [], "all": [], "stock": []}
