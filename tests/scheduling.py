@@ -22,6 +22,7 @@ TRAIN = "tests/train/"
 # Files that take minutes start first, so that the processors are done at about the same time.
 LONG = (
     "tests/train/test_pitfalls_python.py",
+    "tests/train/test_pitfalls_reach.py",
     "tests/train/test_pitfalls_state.py",
     "tests/train/test_pitfalls_stock.py",
     "tests/train/test_pitfalls.py",
