@@ -24,6 +24,8 @@ if amx.needs_cure():  # before a test or one of its processes loads TensorFlow, 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; processes under test would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # the same under `nohup`
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def leave_the_terminal() -> None:

@@ -103,10 +103,10 @@ def test_what_is_no_number_is_remembered_and_not_refused() -> None:
 
 
 def test_what_rounding_does_to_the_source_is_no_difference() -> None:
-    def steep(x: Any) -> Any:
-        return np.sin(x.astype(np.float64)).astype(np.float32)
+    def steep(x: Any) -> Any:  # beyond some thousands the sine of a rounded number says nothing of that of the number
+        return np.where(np.abs(x) < 3e4, np.sin(x.astype(np.float64)), x).astype(np.float32)
 
-    nearly = Answering("float32", lambda x: steep(x * np.float32(1 + 1e-7)))
+    nearly = Answering("float32", lambda x: steep(x * np.float32(1 + 1e-6)))
     assert proven(Answering("float32", steep), nearly) is None
 
 

@@ -12,6 +12,7 @@ _LEFT_OUT = ("all", "cpu", "tf", "dev")
 PURPOSES = {
     "hdfs": "bundles on HDFS",
     "litert": "the litert engine and .tflite models",
+    "ray": "models on the nodes of a Ray cluster",
     "report": "profiles in colour and as HTML",
     "s3": "bundles on S3, Google Cloud Storage and Azure",
     "otel": "traces and metrics of `glowplug serve` for OpenTelemetry",
