@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from glowplug.loader.origin import local_copy, publish
+
 
 def run(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
@@ -75,8 +77,16 @@ def test_importing_the_loader_does_not_import_numpy():
 
 
 @pytest.mark.tensorflow
-def test_no_extension_module_is_loaded_while_the_library_is_being_opened(bundle):
-    """It would wait for the library, and keep the interpreter lock."""
+@pytest.mark.parametrize("from_url", [False, True], ids=["path", "pinned URL that is here"])
+def test_no_extension_module_is_loaded_while_the_library_is_being_opened(bundle, tmp_path, monkeypatch, from_url):
+    """It would wait for the library, and keep the interpreter lock. All that a URL needs comes in that time too."""
+    where = str(bundle("dense"))
+    if from_url:
+        monkeypatch.setenv("GLOWPLUG_NODE_CACHE_DIR", str(tmp_path / "node-cache"))
+        url = (tmp_path / "storage").as_uri()
+        publish(bundle("dense"), url)
+        with local_copy(url) as copy:
+            where = f"{url}@{copy.digest}"
     code = f"""
 import sys
 import numpy as np
@@ -85,12 +95,13 @@ then = []
 opening = early._open_quietly
 early._open_quietly = lambda: (then.append(set(sys.modules)), opening())
 import glowplug
-model = glowplug.load({str(bundle("dense"))!r})
+model = glowplug.load({where!r})
 late = set(sys.modules) - then[0]
 files = {{name: getattr(sys.modules[name], "__file__", None) or "" for name in late}}
-print(len(late) > 10, sorted(name for name, file in files.items() if file.endswith(".so")))
+libraries = sorted(name for name, file in files.items() if file.endswith(".so"))
+print(len(late) > 10, libraries, "glowplug.store.pull" in late, len(then))
 """
-    assert run(code) == "True []"
+    assert run(code) == f"True [] {from_url} 1"
 
 
 def litert_bundle(folder: Path) -> Path:

@@ -102,10 +102,6 @@ class Model:
             self._info = describe(self._bundle, self._engine)
         return self._info
 
-    @info.setter
-    def info(self, info: Info) -> None:
-        self._info = info
-
     @property
     def signatures(self) -> Mapping[str, Signature]:
         """The ways to call the model, by name."""
@@ -161,6 +157,12 @@ class Model:
     def keep(self, copy: LocalCopy) -> None:
         """Keep what the model was loaded from in the node cache until the model is closed."""
         self._copy = copy
+        self._engine.notes[:0] = copy.notes
+
+    def note(self, text: str) -> None:
+        """Add to what `info.notes` says."""
+        self._engine.notes.append(text)
+        self._info = None
 
     def when_ready(self) -> Pending[None]:
         """Begin to read the weights and to run the packed warm-up calls; return what can be awaited, or waited for.

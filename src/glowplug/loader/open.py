@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # what a start needs is imported while TensorFlow's library is being opened
     from pathlib import Path
@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # what a start needs is imported while TensorFlow's library i
 
     from glowplug.bundle.reader import Bundle
     from glowplug.store.progress import Progress as TransferProgress
+    from glowplug.store.signature import Trust
 
     from .engines.engine import Engine, Options
     from .model import Model
@@ -49,114 +50,118 @@ def load(
     public keys, one of them must have signed it; `require_signature` asks for one that the environment trusts.
     """
     tell = progress or (lambda stage: None)
-    here = (path, trust, verify, tuple(op_libraries), intra_op_threads, inter_op_threads, tell)
-    head = None if standby else _manifest_head(path)
-    if head is not None:  # what comes from elsewhere, or is hosted elsewhere, needs more modules
+    wishes = _Wishes(trust, verify, tuple(op_libraries), intra_op_threads, inter_op_threads)
+    from_url = isinstance(path, str) and "://" in path  # as `origin.is_url`, which brings more with it
+    if standby and not from_url:
+        return _load_in_standby(path, wishes, tell)
+    head = None if standby else _manifest_head(_probable_copy(str(path)) if from_url else path)
+    in_tensorflow = head is not None and any(engine in head for engine in _IN_TENSORFLOW)
+    opening: Thread | None = None
+    if head is not None:
         from .engines import early
 
-        in_tensorflow = any(engine in head for engine in _IN_TENSORFLOW)
         opening = early.open_early() if in_tensorflow else early.open_litert_early()
-        try:
-            return _load_here(*here, before_engine=None if in_tensorflow else opening)
-        finally:
-            if opening is not None:
-                opening.join()
-    from dataclasses import replace
-
-    from .origin import is_url, with_local_copy
-
-    if is_url(path):
-
-        def load_copy(copy: LocalCopy) -> Model:
-            _read_ahead(copy.path)
-            model = load(
-                copy.path,
-                trust=trust or (_is_code(copy.path) and copy.signed),
-                verify=verify,
-                op_libraries=op_libraries,
-                intra_op_threads=intra_op_threads,
-                inter_op_threads=inter_op_threads,
-                progress=progress,
-                standby=standby,
-            )
-            model.keep(copy)
-            model.info = replace(model.info, notes=(*copy.notes, *model.info.notes))
-            return model
-
-        tell("fetch")
+    before_engine = None if in_tensorflow else opening
+    try:
+        if not from_url:
+            return _load_here(path, wishes, tell, before_engine)
         trusted = None
         if trusted_keys or require_signature:
             from glowplug.store.signature import trust as whom_to_trust
 
             trusted = whom_to_trust(trusted_keys, required=require_signature)
-        threads: list[Thread] = []
-        ahead = None if standby else (lambda names: threads.extend(_open_library_ahead(names)))
-        try:
-            return with_local_copy(path, load_copy, progress=transfer, trusted=trusted, foreseen=ahead)
-        finally:
-            for thread in threads:
-                thread.join()
-    if standby:
-        from glowplug.core.errors import StandbyError
-
-        from .remote import load_remotely
-
-        wishes: dict[str, Any] = {
-            "trust": trust,
-            "verify": verify,
-            "op_libraries": list(op_libraries),
-            "intra_op_threads": intra_op_threads,
-            "inter_op_threads": inter_op_threads,
-        }
-        tell("start")
-        try:
-            remote = load_remotely(path, wishes)
-        except StandbyError as error:
-            local = load(path, progress=progress, **wishes)
-            local.info = replace(local.info, notes=(*local.info.notes, f"loaded in this process: {error}"))
-            return local
-        tell("ready")
-        return remote
-    return _load_here(*here)
+        return _load_url(str(path), wishes, tell, before_engine, standby=standby, transfer=transfer, trusted=trusted)
+    finally:
+        if opening is not None:
+            opening.join()
 
 
-def _load_here(
-    path: str | Path,
-    trust: bool,
-    verify: bool,
-    op_libraries: tuple[str, ...],
-    intra_op_threads: int,
-    inter_op_threads: int,
+class _Wishes(NamedTuple):
+    """How a user wants a model to be loaded."""
+
+    trust: bool
+    verify: bool
+    op_libraries: tuple[str, ...]
+    intra_op_threads: int
+    inter_op_threads: int
+
+
+def _load_url(
+    url: str,
+    wishes: _Wishes,
     tell: Progress,
-    before_engine: Thread | None = None,
+    before_engine: Thread | None,
+    *,
+    standby: bool,
+    transfer: TransferProgress | None,
+    trusted: Trust | None,
 ) -> Model:
+    from .origin import with_local_copy
+
+    def load_copy(copy: LocalCopy) -> Model:
+        _read_ahead(copy.path)
+        its = wishes._replace(trust=wishes.trust or (_is_code(copy.path) and copy.signed))
+        if before_engine is not None:
+            before_engine.join()
+        model = load(copy.path, progress=tell, standby=standby, **its._asdict())
+        model.keep(copy)
+        return model
+
+    tell("fetch")
+    threads: list[Thread] = []
+    ahead = None if standby else (lambda names: threads.extend(_open_library_ahead(names)))
+    try:
+        return with_local_copy(url, load_copy, progress=transfer, trusted=trusted, foreseen=ahead)
+    finally:
+        for thread in threads:
+            thread.join()
+
+
+def _load_in_standby(path: str | Path, wishes: _Wishes, tell: Progress) -> Model:
+    from glowplug.core.errors import StandbyError
+
+    from .remote import load_remotely
+
+    tell("start")
+    try:
+        remote = load_remotely(path, wishes._asdict())
+    except StandbyError as error:
+        local = load(path, progress=tell, **wishes._asdict())
+        local.note(f"loaded in this process: {error}")
+        return local
+    tell("ready")
+    return remote
+
+
+def _load_here(path: str | Path, wishes: _Wishes, tell: Progress, before_engine: Thread | None) -> Model:
     from glowplug.bundle.reader import open_bundle
     from glowplug.core.errors import UsageError
 
     from .engines.engine import Options
     from .model import Model
 
-    if min(intra_op_threads, inter_op_threads) < 0:
-        raise UsageError("a thread count cannot be negative", seen=min(intra_op_threads, inter_op_threads))
-    if verify:
+    fewest_threads = min(wishes.intra_op_threads, wishes.inter_op_threads)
+    if fewest_threads < 0:
+        raise UsageError("a thread count cannot be negative", seen=fewest_threads)
+    if wishes.verify:
         from pathlib import Path
 
         from glowplug.bundle.verify import verify as verify_bundle
         from glowplug.runtime.oplibrary import custom_ops
 
         tell("verify")
-        verify_bundle(Path(path), extra_ops=custom_ops(op_libraries))
+        verify_bundle(Path(path), extra_ops=custom_ops(wishes.op_libraries))
     tell("open")
     bundle = open_bundle(path)
     manifest = bundle.manifest
-    missing = [name for name in manifest.op_libraries if name not in op_libraries]
+    missing = [name for name in manifest.op_libraries if name not in wishes.op_libraries]
     if missing:
         raise UsageError(
             "the model needs libraries of custom operations",
             seen=", ".join(missing),
             remedy=f"install them and pass op_libraries={list(manifest.op_libraries)}",
         )
-    options = Options(trust, op_libraries, intra_op_threads, inter_op_threads)
+    options = Options(wishes.trust, wishes.op_libraries, wishes.intra_op_threads, wishes.inter_op_threads)
     tell("start")
     if before_engine is not None:
         before_engine.join()  # what LiteRT says on stderr is only held back where no other thread runs
@@ -165,8 +170,17 @@ def _load_here(
     return Model(engine, bundle)
 
 
-def _manifest_head(path: str | Path) -> bytes | None:
+def _probable_copy(url: str) -> str | None:
+    """Return where a pinned URL's copy lies, if there is one. Whoever loads it looks again, and checks."""
+    from glowplug.store.node_cache.place import content_of_pinned
+
+    return content_of_pinned(url)
+
+
+def _manifest_head(path: str | Path | None) -> bytes | None:
     """Return the first bytes of what may be a manifest in a folder: they tell which modules will be needed."""
+    if path is None:
+        return None
     try:
         with open(os.path.join(path, _MANIFEST), "rb") as stream:  # noqa: PTH118, PTH123 - before pathlib is there
             return stream.read(_HEAD_BYTES)

@@ -23,6 +23,7 @@ from .backend import Data, Place
 from .journal import Begun, Journal
 from .node_cache import entries, room
 from .node_cache.folder import Folder, cannot_write
+from .node_cache.place import CONTENT
 from .progress import Meter
 from .settings import from_environment
 from .slots import Slots
@@ -55,7 +56,7 @@ class Assembly:
         settings = from_environment()
         self._folder = folder
         self._partial = partial
-        self._content = partial / entries.CONTENT
+        self._content = partial / CONTENT
         self._place = place
         self._meter = meter
         self._connections = settings.connections

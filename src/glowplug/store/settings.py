@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from glowplug.core.errors import UsageError
 
-CACHE_DIR = "GLOWPLUG_NODE_CACHE_DIR"
 CACHE_BYTES = "GLOWPLUG_NODE_CACHE_BYTES"
 CONNECTIONS = "GLOWPLUG_CONNECTIONS"
 RETRIES = "GLOWPLUG_RETRIES"

@@ -21,6 +21,7 @@ from .location import parse
 from .node_cache import entries
 from .node_cache.entries import Held
 from .node_cache.folder import Folder, open_folder
+from .node_cache.place import CONTENT, ENTRIES
 from .progress import Progress
 from .retrying import Retrying
 from .sources import Described, resolve
@@ -104,7 +105,7 @@ class Chunks:
     """The chunks of what is described, by digest: their sizes, and where they are in an entry."""
 
     def __init__(self, description: Description) -> None:
-        self._content = Path("entries") / description.digest / entries.CONTENT
+        self._content = Path(ENTRIES) / description.digest / CONTENT
         self._places = {
             chunk.digest: (one.path, offset, chunk.size)
             for one in description.tree.files

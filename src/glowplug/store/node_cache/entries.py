@@ -26,8 +26,8 @@ from glowplug.store.tree import Tree
 
 from .folder import Folder, cannot_write
 from .locks import Lock, try_exclusive, try_shared, wait_shared
+from .place import CONTENT, ENTRIES
 
-CONTENT = "content"
 JOURNAL = "journal"  # of a fetch that is not finished
 _TREE, _LEASE, _ORIGIN, _BOOT, _SYNCED = "tree.json", "lease", "origin", "boot", "synced"
 _PROBED_S = 5.0  # for so long at most others find out whether an entry is used, for which they have it alone
@@ -152,7 +152,7 @@ def publish(folder: Folder, partial: Path, description: bytes, origin: str) -> H
         lock = try_shared(partial / _LEASE)
         if lock is None:
             raise FileNotFoundError(errno.ENOENT, "it was removed while it was fetched")
-        folder.part("entries")
+        folder.part(ENTRIES)
         _discard(folder, place)  # one that was damaged: whoever maps its files keeps them
         try:
             partial.rename(place)
@@ -291,7 +291,7 @@ def chunk_places(folder: Folder) -> dict[str, tuple[Path, int]]:
 
 def _places(folder: Folder) -> list[Path]:
     try:
-        return sorted(path for path in (folder.root / "entries").iterdir() if path.is_dir())
+        return sorted(path for path in (folder.root / ENTRIES).iterdir() if path.is_dir())
     except OSError:
         return []
 

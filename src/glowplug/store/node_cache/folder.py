@@ -20,11 +20,11 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from glowplug.core.disk import cache_files
 from glowplug.core.errors import DiskFullError, StorageError
-from glowplug.store.settings import CACHE_DIR
 
-_PART = "store"
+from . import place
+from .place import VARIABLE as CACHE_DIR
+
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _REMEDY = f"set {CACHE_DIR} to a directory of your own"
@@ -39,7 +39,7 @@ class Folder:
 
     def entry(self, digest: str) -> Path:
         """Return the place of an entry, which need not be there."""
-        return self.root / "entries" / digest
+        return self.root / place.ENTRIES / digest
 
     def part(self, name: str) -> Path:
         """Return the folder of one kind of thing, and make it where that can be done."""
@@ -93,10 +93,7 @@ def cannot_write(path: Path, error: OSError) -> StorageError:
 
 
 def _default() -> Path:
-    chosen = os.environ.get(CACHE_DIR)
-    if chosen:
-        return Path(chosen).absolute()
-    path = cache_files.location(_PART)
+    path = place.root()
     if path is None:
         raise StorageError("this user has no place for a node cache", remedy=_REMEDY)
     return Path(path)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from glowplug.core.disk.unfinished import remove
 from glowplug.core.errors import DiskFullError
-from glowplug.store.settings import CACHE_BYTES, CACHE_DIR, from_environment
+from glowplug.store.settings import CACHE_BYTES, from_environment
 
 from .entries import Entry, entries, is_used, remove_unused
 from .folder import Folder
 from .locks import try_exclusive
+from .place import VARIABLE as CACHE_DIR
 
 _LARGEST_BYTES = 100_000_000_000
 _FORSAKEN_S = 24 * 3600.0  # an unfinished fetch that nobody came back to
