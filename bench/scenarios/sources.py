@@ -39,7 +39,7 @@ def efficientnet_b0():
 def mobilenet_v3():
     import keras
 
-    return keras.applications.MobileNetV3Large(weights=None)
+    return keras.applications.MobileNetV3Large(input_shape=(224, 224, 3), weights=None)
 
 
 def lstm_text():

@@ -15,8 +15,11 @@ import tensorflow as tf
 import glowplug
 from glowplug.bundle import layout
 from glowplug.bundle.verify import verify
+from glowplug.convert.calls.recording import record
+from glowplug.convert.calls.typical import typical_request
 from glowplug.convert.job import Job, Order
 from glowplug.convert.litert import bundles
+from glowplug.convert.source.saved_model import SavedModel
 from glowplug.core.disk.files import new_directory
 from glowplug.core.errors import InputError, OutputMismatchError, UnsupportedModelError, UsageError
 from glowplug.core.manifest import Manifest
@@ -192,3 +195,33 @@ def test_the_state_of_an_lstm_ends_with_the_call(tmp_path: Path) -> None:
         first = loaded(x)
         np.testing.assert_array_equal(loaded(x), first)
         np.testing.assert_allclose(first, model(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
+class Wide(tf.Module):
+    """Images of any size, of which the first made-up one is too small: what is left of it is the average of nothing."""
+
+    def __init__(self) -> None:
+        self.filters = tf.Variable(tf.random.stateless_normal([17, 17, 3, 2], [1, 2]))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, None, 3], tf.float32, name="x")])
+    def score(self, x):
+        return {"scores": tf.reduce_mean(tf.nn.conv2d(x, self.filters, 1, "VALID"), axis=(1, 2))}
+
+
+def test_images_that_are_too_small_to_say_anything_prove_nothing(tmp_path: Path) -> None:
+    module = Wide()
+    tf.saved_model.save(module, str(tmp_path / "model"), {"serving_default": module.score})
+    manifest = packed(tmp_path / "model", tmp_path / "m.glow")
+    assert np.isfinite(manifest.equivalence["outputs"]["serving_default:scores"]["max_abs"])
+    x = np.random.default_rng(0).normal(size=(2, 40, 24, 3)).astype("f")
+    with glowplug.load(tmp_path / "m.glow") as model:
+        np.testing.assert_allclose(model(x), module.score(x)["scores"], rtol=1e-4, atol=1e-4)
+
+
+def test_the_call_to_measure_with_says_something(tmp_path: Path) -> None:
+    module = Wide()
+    tf.saved_model.save(module, str(tmp_path / "model"), {"serving_default": module.score})
+    with SavedModel(tmp_path / "model") as source:
+        request = typical_request(record(source, ()))
+    assert request is not None
+    assert request.inputs["x"].shape == (1, 32, 32, 3)

@@ -186,13 +186,14 @@ def _other_sizes(template: Mapping[str, NDArray[Any]], ports: Mapping[str, Port]
 
 def _template(recording: Recording, name: str) -> Mapping[str, NDArray[Any]] | None:
     """Return the inputs of the smallest call that the source answers, one of several rows where there is one."""
-    answered = [
-        call.request.inputs
+    calls = [
+        call
         for call in recording.calls
         if call.request.signature == name
         and call.answer is not None
         and all(array.size for array in call.request.inputs.values())
     ]
+    answered = [call.request.inputs for call in calls if call.says_something] or [call.request.inputs for call in calls]
     several = [one for one in answered if any(array.ndim and len(array) > 1 for array in one.values())]
     return min(several or answered, key=lambda one: sum(array.nbytes for array in one.values()), default=None)
 

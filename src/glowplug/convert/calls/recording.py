@@ -17,7 +17,7 @@ from .equivalence import RecordedCall, Recording
 from .hopeless import is_hopeless, reached_ops, refuse_hopeless, refuse_python_code
 from .samples import BATCHES, Style, has_open_batch, make_inputs, styles
 
-_ENOUGH = 8  # calls that fail for a reason that has nothing to do with their input
+_ENOUGH = 8  # calls that fail for a reason that has nothing to do with their input, or that are answered with nothing
 _RANDOM: tuple[str, ...] = (
     "RandomUniform",
     "RandomStandardNormal",
@@ -79,15 +79,21 @@ def _suits(source: SavedModel, name: str, request: Request) -> bool:
 
 
 def _accepted_style(source: SavedModel, name: str, makers: Any, calls: list[RecordedCall]) -> Style | None:
+    """Return the first style whose call is answered, and with something; of those that are not, the first one."""
     inputs = source.signatures[name].inputs
+    answered: list[Style] = []
     for style in styles(inputs, makers):
         attempt = _call(source, Request(name, make_inputs(inputs, style, 2, seed=0)))
         calls.append(attempt)
         if len(calls) >= _ENOUGH and all(one.failure is not None and is_hopeless(one.failure) for one in calls):
             return None
-        if attempt.answer is not None:
+        if attempt.says_something:
             return style
-    return None
+        if attempt.answer is not None:
+            answered.append(style)
+            if len(answered) >= _ENOUGH:
+                break
+    return answered[0] if answered else None
 
 
 def _random_signatures(source: SavedModel) -> frozenset[str]:

@@ -14,11 +14,12 @@ def typical_request(recording: Recording, given: int = 0, signature: str = "") -
 
     `given` is how many requests the user gave. Without a signature it is that of `serving_default`, or of any other.
     """
-    answered = [
-        call.request
+    calls = [
+        call
         for call in recording.calls
         if call.answer is not None and all(value.size for value in call.request.inputs.values())
     ]
+    answered = [call.request for call in calls if call.says_something] or [call.request for call in calls]
     names = [one.signature for one in answered]
     wanted = signature or (_DEFAULT if _DEFAULT in names else next(iter(names), ""))
     found = [one for one in answered if one.signature == wanted]
