@@ -174,14 +174,14 @@ def _load_here(path: str | Path, wishes: _Wishes, tell: Progress, before_engine:
 
 def _probable_copy(url: str) -> str | None:
     """Return where the copy of a URL lies, if there is one. Whoever loads it looks again, and checks."""
-    from glowplug.store.guess import probable_content
+    from glowplug.store.node_cache.guess import probable_content
 
     return probable_content(url)
 
 
 def _import_client(url: str) -> None:
     """Import what will ask the origin, if that has to be asked."""
-    from glowplug.store.guess import import_client, pin_of
+    from glowplug.store.node_cache.guess import import_client, pin_of
 
     if pin_of(url) is None:
         import_client(url)

@@ -9,7 +9,7 @@ import contextlib
 import os
 from importlib import import_module
 
-from .node_cache import place
+from . import place
 
 _DIGITS = 64
 _HEXADECIMAL = frozenset("0123456789abcdef")
