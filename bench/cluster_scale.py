@@ -114,7 +114,7 @@ def measure(sizes: list[int], rounds: int) -> dict[tuple[int, int], list[float]]
     from tests.components import seaweedfs
 
     from glowplug import cluster
-    from glowplug.cluster.agents import living
+    from glowplug.cluster.nodes.agents import living
     from glowplug.store.push import push
 
     taken: dict[tuple[int, int], list[float]] = {}

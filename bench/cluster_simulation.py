@@ -1,4 +1,4 @@
-"""A distribution among many nodes, simulated chunk by chunk, with the rules of `glowplug.cluster.shares`.
+"""A distribution among many nodes, simulated chunk by chunk, with the rules of `glowplug.cluster.nodes.shares`.
 
 Every node has a number of workers. Each takes the next chunk of its own random order. A chunk of its own share it reads
 from the origin; for any other it asks the node whose share it is, which reads it from the origin once; whoever has

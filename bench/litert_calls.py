@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glowplug.bundle.tflite import check_tflite_file
+from glowplug.bundle.tflite.model import check_tflite_file
 from glowplug.core.manifest import LiteRTSettings
 from glowplug.loader.engines.litert import LiteRTCalls
 from glowplug.loader.engines.tflite_file import open_tflite, signatures_of

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from glowplug.bundle import layout
-from glowplug.bundle.tflite import check_tflite
+from glowplug.bundle.tflite.model import check_tflite
 from glowplug.bundle.writer import BundleWriter
 from glowplug.core.manifest import Interface, LiteRTSettings, Manifest, Signature
 from glowplug.core.protobuf_wire import bytes_field, integer_field

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from glowplug.bundle.tflite import check_tflite
-from glowplug.bundle.tflite_shapes import DecidedBy, shapes_decided_by
+from glowplug.bundle.tflite.model import check_tflite
+from glowplug.bundle.tflite.shapes import DecidedBy, shapes_decided_by
 from glowplug.core.errors import BundleError, OpNotAllowedError, TfliteMalformedError
 
 pytest.importorskip("ai_edge_litert")

@@ -82,7 +82,7 @@ def serving(three_nodes: Nodes, ports: tuple[int, int]) -> None:
     from ray import serve
     from ray.serve.config import gRPCOptions
 
-    from glowplug.cluster.rpc import SERVICER_FUNCTIONS
+    from glowplug.cluster.replicas.rpc import SERVICER_FUNCTIONS
 
     serve.start(
         proxy_location="HeadOnly",

@@ -39,7 +39,7 @@ def test_a_node_that_dies_in_the_middle_is_stood_in_for(
     nodes: Nodes, push: Callable[[int], tuple[str, Path]], origin: Relay
 ) -> None:
     from glowplug import cluster
-    from glowplug.cluster.agents import living
+    from glowplug.cluster.nodes.agents import living
 
     url, folder = push(60)
     living()  # their agents run

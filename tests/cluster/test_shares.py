@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from glowplug.cluster.shares import MOST_ASKED, order
+from glowplug.cluster.nodes.shares import MOST_ASKED, order
 from glowplug.core.disk.digest import sha256
 
 CHUNKS = [sha256(str(number).encode()) for number in range(3000)]

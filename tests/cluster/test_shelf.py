@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from glowplug.cluster.shelf import Shelf
+from glowplug.cluster.nodes.shelf import Shelf
 
 
 def test_a_chunk_is_brought_by_one() -> None:

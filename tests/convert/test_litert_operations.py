@@ -9,7 +9,7 @@ pytest.importorskip("ai_edge_litert")
 
 from tests.tflites import FLOAT32, INT32, INT64, Node, TestTensor, write_tflite
 
-from glowplug.bundle.tflite import check_tflite
+from glowplug.bundle.tflite.model import check_tflite
 from glowplug.bundle.warmup import Request
 from glowplug.convert.calls.edges import EVERYDAY, Edge, compare_edges, record_edges
 from glowplug.convert.calls.equivalence import RecordedCall, Recording

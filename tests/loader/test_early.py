@@ -77,16 +77,16 @@ def test_importing_the_loader_does_not_import_numpy():
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("from_url", [False, True], ids=["path", "pinned URL that is here"])
-def test_no_extension_module_is_loaded_while_the_library_is_being_opened(bundle, tmp_path, monkeypatch, from_url):
+@pytest.mark.parametrize("kind", ["path", "pinned", "url"])
+def test_no_extension_module_is_loaded_while_the_library_is_being_opened(bundle, tmp_path, monkeypatch, kind):
     """It would wait for the library, and keep the interpreter lock. All that a URL needs comes in that time too."""
     where = str(bundle("dense"))
-    if from_url:
+    if kind != "path":
         monkeypatch.setenv("GLOWPLUG_NODE_CACHE_DIR", str(tmp_path / "node-cache"))
         url = (tmp_path / "storage").as_uri()
         publish(bundle("dense"), url)
         with local_copy(url) as copy:
-            where = f"{url}@{copy.digest}"
+            where = f"{url}@{copy.digest}" if kind == "pinned" else url
     code = f"""
 import sys
 import numpy as np
@@ -101,7 +101,7 @@ files = {{name: getattr(sys.modules[name], "__file__", None) or "" for name in l
 libraries = sorted(name for name, file in files.items() if file.endswith(".so"))
 print(len(late) > 10, libraries, "glowplug.store.pull" in late, len(then))
 """
-    assert run(code) == f"True [] {from_url} 1"
+    assert run(code) == f"True [] {kind != 'path'} 1"
 
 
 def litert_bundle(folder: Path) -> Path:

@@ -166,7 +166,7 @@ print(*sys.modules)
 """
     for where, left_out in (
         (f"{url}@{digest}", {"concurrent.futures", "glowplug.store.backend", "glowplug.store.signature"}),
-        (url, {"concurrent.futures", "glowplug.store.fetching", "glowplug.store.signature"}),
+        (url, {"concurrent.futures", "glowplug.store.transfer.fetching", "glowplug.store.signature"}),
     ):
         done = subprocess.run([sys.executable, "-c", code, where], capture_output=True, text=True, check=True)
         assert not left_out & set(done.stdout.split())

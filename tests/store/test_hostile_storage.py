@@ -15,14 +15,15 @@ from pathlib import Path
 import pytest
 
 from glowplug.core.errors import DamagedObjectError, ObjectNotFoundError, StorageError, UnreachableError
-from glowplug.store import assembly, sources
+from glowplug.store import sources
 from glowplug.store import tree as trees
 from glowplug.store.backends import web as web_backend
 from glowplug.store.backends.local import LocalBackend
 from glowplug.store.backends.web import WebBackend
 from glowplug.store.pull import obtain, pull
 from glowplug.store.push import push
-from glowplug.store.workers import Gate, StoppedError, Workers
+from glowplug.store.transfer import assembly
+from glowplug.store.transfer.workers import Gate, StoppedError, Workers
 from tests.components.relay import relaying
 from tests.fakes.web_server import serving
 from tests.store.conftest import MB, contents

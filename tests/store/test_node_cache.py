@@ -259,7 +259,7 @@ def test_a_cache_of_another_user_is_refused_and_one_of_root_is_read(model, monke
         code = f"""
 import os
 from glowplug.store.pull import pull
-import glowplug.store.backends.local, glowplug.store.fetching, urllib.parse
+import glowplug.store.backends.local, glowplug.store.transfer.fetching, urllib.parse
 os.setgid(65534)
 os.setuid(65534)
 print(pull("file:///nowhere@{digest}"))

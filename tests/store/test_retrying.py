@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from glowplug.core.errors import AccessError, UnreachableError
-from glowplug.store.retrying import FIRST_DELAY_S, LONGEST_DELAY_S, LONGEST_WISH_S, Retrying, delay_s
+from glowplug.store.transfer.retrying import FIRST_DELAY_S, LONGEST_DELAY_S, LONGEST_WISH_S, Retrying, delay_s
 
 
 class Failing:
@@ -100,7 +100,7 @@ def test_a_listing_without_end_is_refused(monkeypatch):
 
     from glowplug.core.errors import StorageError
 
-    monkeypatch.setattr("glowplug.store.retrying.MOST_LISTED", 10)
+    monkeypatch.setattr("glowplug.store.transfer.retrying.MOST_LISTED", 10)
     endless = Failing()
     endless.list = lambda prefix: count()
     with pytest.raises(StorageError, match="more than 10 objects"):

@@ -79,7 +79,7 @@ def test_a_server_that_dies_half_way_and_comes_back(model, url, s3_relay, monkey
 
 
 def test_a_cut_connection_is_tried_again(model, url, s3_relay, monkeypatch):
-    from glowplug.store import retrying
+    from glowplug.store.transfer import retrying
 
     push(model, url)
     s3_relay.counts = Counts()

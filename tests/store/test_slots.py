@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from glowplug.store.node_cache.folder import Folder, open_folder
-from glowplug.store.slots import Slots
+from glowplug.store.transfer.slots import Slots
 
 
 def most_at_once(slots: list[Slots], rounds: int = 5) -> int:
@@ -45,13 +45,13 @@ def test_where_no_lock_can_be_kept_everybody_connects(tmp_path):
 
 
 def test_whoever_holds_all_and_does_nothing_is_waited_for_once(node_cache, monkeypatch):
-    monkeypatch.setattr("glowplug.store.slots._LONGEST_S", 0.05)
+    monkeypatch.setattr("glowplug.store.transfer.slots._LONGEST_S", 0.05)
     folder = open_folder(node_cache)
     slots, naps = Slots(folder, "s3://bucket", 1), []
     with Slots(folder, "s3://bucket", 1).one():
         with slots.one():
             pass
-        monkeypatch.setattr("glowplug.store.slots.time.sleep", naps.append)
+        monkeypatch.setattr("glowplug.store.transfer.slots.time.sleep", naps.append)
         for _ in range(3):
             with slots.one():
                 pass

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +144,51 @@ def test_counts_in_a_folder_that_is_only_read_stay_as_they_came(
     chosen.found_right()
     chosen.forget()
     assert (tmp_path / "a.restores").read_bytes() == kept
+
+
+WORKER = """
+import sys, time
+from collections import Counter
+from pathlib import Path
+from glowplug.store.location import parse
+from glowplug.train.notes import Notes
+from glowplug.train.trace.entries import Entries
+from glowplug.train.trace.entry_store import DirectoryStore
+from glowplug.train.trace.key import Key
+from glowplug.train.travel.elsewhere import RemoteCache
+from glowplug.train.travel.remote import RemoteTraces
+from glowplug.train.travel.terms import Terms
+
+url, folder = sys.argv[1:]
+counts = Counter()
+elsewhere = RemoteCache(RemoteTraces(parse(url), Terms(unsigned=True)), Notes(), counts, read_only=False)
+entries = Entries(DirectoryStore(Path(folder)), Notes(), 1 << 30, elsewhere)
+key = Key({"graph": "1"})
+if "first" in folder:
+    entries.keep(key, {}, {}, {"graph": bytes(50_000_000)})
+    elsewhere.finish()
+else:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(len(entries.find(key).blobs["graph"]), counts["fetched"])
+"""
+
+
+def test_of_many_workers_on_a_machine_one_fetches(tmp_path: Path, url: str) -> None:
+    def start(folder: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", WORKER, url, str(tmp_path / folder)]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    with start("first") as first:
+        assert first.wait(60) == 0
+    workers = [start("second") for _ in range(4)]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+    told = [worker.communicate(timeout=60)[0].split() for worker in workers]
+    assert [size for size, _ in told] == ["50000000"] * 4
+    assert sorted(int(fetched) for _, fetched in told) == [0, 0, 0, 1]

@@ -61,7 +61,7 @@ def verify(directory: Path, *, progress: Progress | None = None, extra_ops: Coll
 
 def _check_litert(bundle: Bundle) -> None:
     """Check the model, and the packed weights where they are there: they may be left behind."""
-    from .tflite import check_tflite_file
+    from .tflite.model import check_tflite_file
 
     with bundle.open_sized(layout.TFLITE) as stream:
         check_tflite_file(stream)

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glowplug.cluster.preloading import Preloaded
+    from glowplug.cluster.nodes.preloading import Preloaded
 
 NAME = "cluster"
 HELP = "models on the nodes of a Ray cluster: fetched about once, served, changed, gone back from"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .application import deployment
-    from .preloading import preload
+    from .nodes.preloading import preload
     from .rollout import deploy, down, rollback
     from .state import status
 

@@ -69,7 +69,7 @@ def build(
         raise UsageError("there must be at least one replica", seen=replicas)
     from ray import serve
 
-    from .replica import Replica
+    from .replicas.replica import Replica
 
     scaled = {"autoscaling_config": dict(autoscaling)} if autoscaling is not None else {"num_replicas": replicas or 1}
     chosen = {"name": DEPLOYMENT, "max_ongoing_requests": _ONGOING, **scaled, **options}

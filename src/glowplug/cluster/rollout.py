@@ -9,12 +9,12 @@ from typing import Any
 from glowplug.core.errors import RolloutError, UsageError
 
 from . import ledger
-from .agents import Node, ask, first_line, living, stop
 from .application import build, generation_of
 from .connection import connect
 from .ledger import Record
-from .preloading import Preloaded, seed
-from .rpc import SERVICER_FUNCTIONS
+from .nodes.agents import Node, ask, first_line, living, stop
+from .nodes.preloading import Preloaded, seed
+from .replicas.rpc import SERVICER_FUNCTIONS
 from .settings import Generation, ReplicaSettings
 
 HTTP_PORT, GRPC_PORT = 8000, 9000

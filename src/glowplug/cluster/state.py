@@ -6,8 +6,8 @@ import contextlib
 from typing import Any
 
 from . import ledger
-from .agents import Node, agent_name, ask
 from .connection import NAMESPACE, connect
+from .nodes.agents import Node, agent_name, ask
 
 _ANSWER_S = 10.0
 

@@ -60,6 +60,8 @@ def load(
     if head is not None:
         from .engines import early
 
+        if from_url:
+            _import_client(str(path))
         opening = early.open_early() if in_tensorflow else early.open_litert_early()
     before_engine = None if in_tensorflow else opening
     try:
@@ -171,10 +173,18 @@ def _load_here(path: str | Path, wishes: _Wishes, tell: Progress, before_engine:
 
 
 def _probable_copy(url: str) -> str | None:
-    """Return where a pinned URL's copy lies, if there is one. Whoever loads it looks again, and checks."""
-    from glowplug.store.node_cache.place import content_of_pinned
+    """Return where the copy of a URL lies, if there is one. Whoever loads it looks again, and checks."""
+    from glowplug.store.node_cache.guess import probable_content
 
-    return content_of_pinned(url)
+    return probable_content(url)
+
+
+def _import_client(url: str) -> None:
+    """Import what will ask the origin, if that has to be asked."""
+    from glowplug.store.node_cache.guess import import_client, pin_of
+
+    if pin_of(url) is None:
+        import_client(url)
 
 
 def _manifest_head(path: str | Path | None) -> bytes | None:

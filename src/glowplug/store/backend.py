@@ -19,7 +19,7 @@ from glowplug.core.errors import SchemeError
 from .location import FILE, Location, install_hint
 
 if TYPE_CHECKING:
-    from .retrying import Retrying
+    from .transfer.retrying import Retrying
 
 Data = bytes | memoryview
 
@@ -98,7 +98,7 @@ _MODULES = {
 def open_backend(location: Location, *, retries: int | None = None) -> Place:
     """Return the backend of a location, ready for use, and the location's path in it. Nothing is asked of the storage
     yet. `retries` is for those who would rather do without; else the settings say how often it is asked again."""
-    from .retrying import Retrying
+    from .transfer.retrying import Retrying
 
     root, path = _split(location)
     try:

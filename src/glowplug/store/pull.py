@@ -180,7 +180,7 @@ def _keep(folder: Folder, digest: str, signatures: dict[str, bytes]) -> None:
 
 
 def _fetch(folder: Folder, place: Place, source: Source, notes: list[str], progress: Progress | None) -> Held:
-    from .fetching import fetch_once
+    from .transfer.fetching import fetch_once
 
     if not folder.writable:
         raise StorageError(

@@ -25,8 +25,8 @@ from .location import parse
 from .progress import Meter, Progress
 from .settings import from_environment
 from .signature import PrivateKey, object_name
+from .transfer.workers import Workers
 from .tree import Chunk, StoredFile, Tree
-from .workers import Workers
 
 _AHEAD = 2  # chunks that are read and wait for a connection, so that memory has a bound
 

@@ -16,15 +16,15 @@ from glowplug.core.errors import DamagedObjectError, StorageError
 
 from . import tree as trees
 from .backend import Data, Listed, Place, open_backend
-from .fetching import fetch_once
 from .location import parse
 from .node_cache import entries
 from .node_cache.entries import Held
 from .node_cache.folder import Folder, open_folder
 from .node_cache.place import CONTENT, ENTRIES
 from .progress import Progress
-from .retrying import Retrying
 from .sources import Described, resolve
+from .transfer.fetching import fetch_once
+from .transfer.retrying import Retrying
 
 ReadChunk = Callable[[str, int], Data]  # a chunk's digest and size, to its bytes
 

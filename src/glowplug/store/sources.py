@@ -15,7 +15,6 @@ from glowplug.core.disk.unfinished import new_file, remove
 from glowplug.core.errors import DamagedObjectError, ObjectNotFoundError, StorageError
 
 from . import tree as trees
-from .assembly import Assembly, Part
 from .backend import Listed, Place
 from .cutting import cut
 from .location import Location
@@ -23,6 +22,7 @@ from .node_cache import entries
 from .node_cache.entries import Held
 from .node_cache.folder import Folder, cannot_write
 from .progress import Meter
+from .transfer.assembly import Assembly, Part
 from .tree import Chunk, StoredFile, Tree
 
 _LARGEST_BYTES = 1 << 42  # of what was not pushed: its parts must fit into a description

@@ -19,10 +19,10 @@ def typical_request(recording: Recording, given: int = 0, signature: str = "") -
         for call in recording.calls
         if call.answer is not None and all(value.size for value in call.request.inputs.values())
     ]
-    answered = [call.request for call in calls if call.says_something] or [call.request for call in calls]
-    names = [one.signature for one in answered]
+    names = [call.request.signature for call in calls]
     wanted = signature or (_DEFAULT if _DEFAULT in names else next(iter(names), ""))
-    found = [one for one in answered if one.signature == wanted]
+    found = [call for call in calls if call.request.signature == wanted]
     if given or not found:
-        return next(iter(found), None)
-    return min(found, key=lambda one: sum(value.nbytes for value in one.inputs.values()))
+        return found[0].request if found else None
+    telling = [call.request for call in found if call.says_something] or [call.request for call in found]
+    return min(telling, key=lambda one: sum(value.nbytes for value in one.inputs.values()))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from glowplug.bundle import layout
 from glowplug.bundle.reader import open_bundle
-from glowplug.bundle.tflite import DEFAULT_SIGNATURE, TfliteModel, check_tflite_file
+from glowplug.bundle.tflite.model import DEFAULT_SIGNATURE, TfliteModel, check_tflite_file
 from glowplug.bundle.warmup import Request
 from glowplug.bundle.writer import BundleWriter
 from glowplug.convert import isolated

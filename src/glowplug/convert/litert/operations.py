@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from glowplug.bundle.tflite import ELEMENT_TYPES, TfliteModel
+from glowplug.bundle.tflite.model import ELEMENT_TYPES, TfliteModel
 from glowplug.core.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
-    from glowplug.bundle.tflite_shapes import Nodes
+    from glowplug.bundle.tflite.shapes import Nodes
     from glowplug.convert.source.saved_model import SavedModel
 
 _NAMES = """

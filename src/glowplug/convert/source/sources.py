@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from glowplug.bundle.layout import MANIFEST
-from glowplug.bundle.tflite import SUFFIX, check_tflite_file
+from glowplug.bundle.tflite.model import SUFFIX, check_tflite_file
 from glowplug.core.errors import GlowplugError, NotAModelError, StorageError, UsageError
 from glowplug.loader.engines.savedmodel import FILES, is_saved_model
 from glowplug.loader.engines.tflite_file import open_tflite

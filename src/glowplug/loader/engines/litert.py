@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from glowplug.bundle import layout
 from glowplug.bundle.reader import Bundle, check_digest
-from glowplug.bundle.tflite import TfliteModel, check_tflite_file
-from glowplug.bundle.tflite_shapes import DecidedBy, shapes_decided_by
+from glowplug.bundle.tflite.model import TfliteModel, check_tflite_file
+from glowplug.bundle.tflite.shapes import DecidedBy, shapes_decided_by
 from glowplug.core.errors import BundleError, ClosedError, InputError, UnsupportedModelError
 from glowplug.core.manifest import Interface, LiteRTSettings, PackedWeights, Port, Signature
 from glowplug.core.notices import LITERT, held_back

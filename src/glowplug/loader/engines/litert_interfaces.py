@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from glowplug.bundle.tflite import TfliteModel
+from glowplug.bundle.tflite.model import TfliteModel
 from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.errors import LibraryNotFoundError, UnknownNodeError, UnsupportedModelError
 from glowplug.core.manifest import Port, Signature

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from glowplug.bundle.flatbuffer import FlatBuffer
+from glowplug.bundle.tflite.flatbuffer import FlatBuffer
 from glowplug.core.disk import cache_files, unfinished
 from glowplug.core.disk.digest import sha256, sha256_file
 from glowplug.core.errors import TfliteMalformedError

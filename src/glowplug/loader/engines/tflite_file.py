@@ -7,7 +7,7 @@ from io import FileIO
 from pathlib import Path
 
 from glowplug.bundle.graphscan import byte_fields
-from glowplug.bundle.tflite import TfliteModel, check_tflite_file
+from glowplug.bundle.tflite.model import TfliteModel, check_tflite_file
 from glowplug.core.disk.regular_files import open_regular
 from glowplug.core.errors import GraphMalformedError, StorageError
 from glowplug.core.manifest import LiteRTSettings, Port, Signature

@@ -47,7 +47,7 @@ def _of_bundle(path: Path) -> str:
 
 
 def _of_tflite(path: Path) -> str:
-    from glowplug.bundle.tflite import check_tflite_file
+    from glowplug.bundle.tflite.model import check_tflite_file
 
     try:
         with path.open("rb", buffering=0) as stream:

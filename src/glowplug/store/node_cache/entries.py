@@ -26,10 +26,10 @@ from glowplug.store.tree import Tree
 
 from .folder import Folder, cannot_write
 from .locks import Lock, try_exclusive, try_shared, wait_shared
-from .place import CONTENT, ENTRIES
+from .place import CONTENT, ENTRIES, LEASE, ORIGIN
 
 JOURNAL = "journal"  # of a fetch that is not finished
-_TREE, _LEASE, _ORIGIN, _BOOT, _SYNCED = "tree.json", "lease", "origin", "boot", "synced"
+_TREE, _BOOT, _SYNCED = "tree.json", "boot", "synced"
 _PROBED_S = 5.0  # for so long at most others find out whether an entry is used, for which they have it alone
 _SETTLED_S = 60.0  # the kernel writes back what is half this old: to sync then costs nothing
 
@@ -85,7 +85,7 @@ def use(folder: Folder, digest: str) -> Held | None:
     """Return an entry for use, or None where there is none; raise `DamagedObjectError` for one that is not whole."""
     place = folder.entry(digest)
     try:
-        lock = wait_shared(place / _LEASE, _PROBED_S)
+        lock = wait_shared(place / LEASE, _PROBED_S)
     except OSError as error:
         raise StorageError(
             "an entry of the node cache cannot be used", seen=f"{place} ({error.strerror})", remedy=f"remove {place}"
@@ -98,7 +98,7 @@ def use(folder: Folder, digest: str) -> Held | None:
         _check_since_boot(folder, place, tree)
         if folder.writable:
             with contextlib.suppress(OSError):
-                os.utime(place / _LEASE)
+                os.utime(place / LEASE)
     except BaseException:
         lock.release()
         raise
@@ -128,10 +128,10 @@ def names_of_last(folder: Folder, url: str) -> list[str]:
     last, used = None, -1.0
     for place in _places(folder):
         with contextlib.suppress(OSError):
-            if (place / _ORIGIN).read_text(encoding="utf-8", errors="replace") == url and (
-                place / _LEASE
+            if (place / ORIGIN).read_text(encoding="utf-8", errors="replace") == url and (
+                place / LEASE
             ).stat().st_mtime > used:
-                last, used = place, (place / _LEASE).stat().st_mtime
+                last, used = place, (place / LEASE).stat().st_mtime
     try:
         return [one.path for one in read_tree(last).files] if last is not None else []
     except DamagedObjectError:
@@ -147,9 +147,9 @@ def publish(folder: Folder, partial: Path, description: bytes, origin: str) -> H
         if held is not None:  # the same bytes came from elsewhere
             remove(str(partial))
             return held
-        for name, data in ((_TREE, description), (_ORIGIN, origin.encode()), (_BOOT, boot_id()), (_LEASE, b"")):
+        for name, data in ((_TREE, description), (ORIGIN, origin.encode()), (_BOOT, boot_id()), (LEASE, b"")):
             (partial / name).write_bytes(data)
-        lock = try_shared(partial / _LEASE)
+        lock = try_shared(partial / LEASE)
         if lock is None:
             raise FileNotFoundError(errno.ENOENT, "it was removed while it was fetched")
         folder.part(ENTRIES)
@@ -197,8 +197,8 @@ def entries(folder: Folder) -> list[Entry]:
         size = content_bytes(place, "st_size")
         origin, used = "", 0.0
         with contextlib.suppress(OSError):
-            origin = (place / _ORIGIN).read_text(encoding="utf-8", errors="replace")
-            used = (place / _LEASE).stat().st_mtime
+            origin = (place / ORIGIN).read_text(encoding="utf-8", errors="replace")
+            used = (place / LEASE).stat().st_mtime
         found.append(Entry(place.name, origin, size, used))
     return sorted(found, key=lambda one: -one.used_s)
 
@@ -217,7 +217,7 @@ def remove_unused(folder: Folder, digest: str) -> bool:
     """Remove an entry that nobody uses; say whether it was removed. Without locks nobody knows, and it stays."""
     place = folder.entry(digest)
     try:
-        lock = try_exclusive(place / _LEASE)
+        lock = try_exclusive(place / LEASE)
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -233,7 +233,7 @@ def remove_unused(folder: Folder, digest: str) -> bool:
 def is_used(folder: Folder, digest: str) -> bool:
     """Say whether a live process uses an entry, or may use it where there are no locks."""
     try:
-        lock = try_exclusive(folder.entry(digest) / _LEASE)
+        lock = try_exclusive(folder.entry(digest) / LEASE)
     except OSError:
         return False
     if lock is None:
@@ -247,7 +247,7 @@ def verify(folder: Folder, digest: str) -> list[str]:
     place = folder.entry(digest)
     with contextlib.ExitStack() as held:
         with contextlib.suppress(OSError):
-            lock = wait_shared(place / _LEASE, _PROBED_S)
+            lock = wait_shared(place / LEASE, _PROBED_S)
             if lock is not None:
                 held.enter_context(lock)
         if not place.exists():

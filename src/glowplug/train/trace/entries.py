@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from . import entry as entry_format
 from .entry import DamagedEntryError, Entry, Header
 from .entry_store import EntryStore, Item, MemoryStore, prune
 from .key import Change, Key, changes
+from .turns import in_turn
 
 _NEAREST_OF = 64  # headers that are read to explain a miss
 _NEAREST_ELSEWHERE = 16
@@ -88,14 +90,21 @@ class Entries:
             self.store = MemoryStore()
 
     def _fetch(self, digest: str) -> bytes | None:
-        """Return an entry from elsewhere, and keep it here."""
-        data = None if self._elsewhere is None else self._elsewhere.find(digest)
-        if data is not None and not self.store.read_only:
-            try:
-                self.store.write(digest, data)
-            except StorageError as error:
-                self._notes.tell(str(error))
-        return data
+        """Return an entry from elsewhere, and keep it here: of the processes that ask at once, one fetches it."""
+        if self._elsewhere is None:
+            return None
+        with in_turn(self.store.path):
+            with contextlib.suppress(StorageError):
+                data = self.store.read(digest)
+                if data is not None:
+                    return data
+            data = self._elsewhere.find(digest)
+            if data is not None and not self.store.read_only:
+                try:
+                    self.store.write(digest, data)
+                except StorageError as error:
+                    self._notes.tell(str(error))
+            return data
 
     def forget(self, key: Key) -> None:
         """Remove the entry for a key."""

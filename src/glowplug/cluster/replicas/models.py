@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from glowplug.cluster.settings import Generation, ModelChoice, ReplicaSettings
 from glowplug.core.errors import GlowplugError, ModelError, RequestError, UntrustedBundleError
 from glowplug.loader.engines.savedmodel import is_saved_model
 from glowplug.serve.metrics.registry import Metrics
@@ -25,8 +26,6 @@ from glowplug.serve.wire.calls import ModelReference
 from glowplug.serve.workers.group import Group, GroupSettings, Spawner
 from glowplug.serve.workers.spec import WorkerSpec
 from glowplug.store.node_cache.entries import Held
-
-from .settings import Generation, ModelChoice, ReplicaSettings
 
 _AGAIN_S = 5.0  # after a load on demand failed, it is not tried again for so long
 
@@ -146,7 +145,7 @@ class ReplicaModels(Catalog):
 
     async def _load(self, choice: ModelChoice) -> Version:
         """Bring a model to this node, start its worker, and wait until it is warm."""
-        from .preloading import bring
+        from glowplug.cluster.nodes.preloading import bring
 
         began = time.monotonic()
         held, path = await asyncio.get_running_loop().run_in_executor(None, bring, choice.url)

@@ -34,7 +34,7 @@ SERVICES = {
     ),
 }
 METHODS = tuple(name for names in SERVICES.values() for name in names)
-SERVICER_FUNCTIONS = ("glowplug.cluster.rpc.add_services",)
+SERVICER_FUNCTIONS = ("glowplug.cluster.replicas.rpc.add_services",)
 
 
 def add_services(servicer: Any, server: Any) -> None:

@@ -23,7 +23,7 @@ from glowplug.serve.workers.spec import WorkerSpec
 from glowplug.standby.client.request import Begun, begin
 
 SOCKET = 3
-PRELOAD = ("numpy", "glowplug.loader.hosting", "glowplug.serve.workers.worker", "glowplug.cluster.hosted")
+PRELOAD = ("numpy", "glowplug.loader.hosting", "glowplug.serve.workers.worker", "glowplug.cluster.replicas.hosted")
 _STARTING = 4  # at the same time
 
 
@@ -89,7 +89,7 @@ class HostedWorkers:
         nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         try:
             begun = begin(
-                "glowplug.cluster.hosted:host",
+                "glowplug.cluster.replicas.hosted:host",
                 [spec.to_json()],
                 start=True,
                 kind="native",

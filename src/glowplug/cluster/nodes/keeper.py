@@ -10,7 +10,7 @@ import contextlib
 import functools
 from typing import Any
 
-from .connection import NAMESPACE, require_ray
+from glowplug.cluster.connection import NAMESPACE, require_ray
 
 _NAME = "glowplug-keeper"
 _LOOK_S = 1.0

@@ -18,14 +18,14 @@ from pathlib import Path
 
 from glowplug.core.disk.digest import sha256
 from glowplug.core.errors import DamagedObjectError
+from glowplug.store.backend import Data, Place
+from glowplug.store.node_cache import entries, room
+from glowplug.store.node_cache.folder import Folder, cannot_write
+from glowplug.store.node_cache.place import CONTENT
+from glowplug.store.progress import Meter
+from glowplug.store.settings import from_environment
 
-from .backend import Data, Place
 from .journal import Begun, Journal
-from .node_cache import entries, room
-from .node_cache.folder import Folder, cannot_write
-from .node_cache.place import CONTENT
-from .progress import Meter
-from .settings import from_environment
 from .slots import Slots
 from .workers import Gate, Workers
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from glowplug.cluster.connection import NAMESPACE, require_ray
 from glowplug.core.errors import ClusterError, OtherVersionError, UsageError
 from glowplug.core.version import VERSION
-
-from .connection import NAMESPACE, require_ray
 
 _NAME = "glowplug-agent-"
 _START_S = 60.0

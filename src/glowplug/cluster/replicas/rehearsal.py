@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from glowplug.cluster.settings import Generation, ReplicaSettings
+
 from .hosted import HostedWorkers
 from .models import ReplicaModels
-from .settings import Generation, ReplicaSettings
 
 
 async def rehearse(generation: dict[str, Any], settings: dict[str, Any]) -> None:

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from glowplug.core.disk.digest import sha256
-
-from .node_cache.folder import Folder
-from .node_cache.locks import Lock, try_exclusive
+from glowplug.store.node_cache.folder import Folder
+from glowplug.store.node_cache.locks import Lock, try_exclusive
 
 _LONGEST_S = 600.0  # then whoever holds them all is taken for stuck, and not waited for again
 

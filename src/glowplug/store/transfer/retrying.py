@@ -14,9 +14,8 @@ from itertools import islice
 from typing import TypeVar
 
 from glowplug.core.errors import StorageError, UnreachableError
-
-from .backend import Backend, Data, Listed
-from .settings import from_environment
+from glowplug.store.backend import Backend, Data, Listed
+from glowplug.store.settings import from_environment
 
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 8.0

@@ -15,6 +15,7 @@ import time
 from typing import Any
 from urllib.parse import unquote
 
+from glowplug.cluster.settings import Generation, ReplicaSettings
 from glowplug.core.errors import GlowplugError
 from glowplug.serve.log import Log
 from glowplug.serve.rest.bodies import Bodies
@@ -30,7 +31,6 @@ from glowplug.serve.workers.parsers import Parsers
 from .hosted import HostedWorkers
 from .models import ReplicaModels
 from .rpc import METHODS, RpcAnswers, rpc_method
-from .settings import Generation, ReplicaSettings
 
 _MODEL = re.compile(r"(?i)/v[12]/models/([^/:]+)")
 
@@ -143,7 +143,7 @@ class Replica:
         """Tell the node's agent, which shows it in the cluster's status."""
         from ray import serve
 
-        from .agents import agent_of
+        from glowplug.cluster.nodes.agents import agent_of
 
         with contextlib.suppress(Exception):  # who serves does not fail because nobody can be told
             import ray

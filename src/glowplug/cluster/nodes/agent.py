@@ -14,13 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
+from glowplug.cluster.connection import require_ray
 from glowplug.core.errors import ClusterError, GlowplugError
 from glowplug.core.version import VERSION
 from glowplug.store import sharing
 from glowplug.store.pull import obtain
 from glowplug.store.sharing import Description
 
-from .connection import require_ray
 from .seeding import Seed
 from .shelf import Shelf
 
@@ -137,7 +137,7 @@ class Agent:
 
     async def rehearse(self, generation: dict[str, Any], settings: dict[str, Any]) -> str:
         """Load and warm models as a replica would, then let them go; return why they cannot be, or nothing."""
-        from .rehearsal import rehearse
+        from glowplug.cluster.replicas.rehearsal import rehearse
 
         try:
             await rehearse(generation, settings)

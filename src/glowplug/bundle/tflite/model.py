@@ -31,8 +31,8 @@ from glowplug.core.errors import OpNotAllowedError
 from glowplug.core.manifest import Port, Signature, TensorSpec
 
 from .flatbuffer import FlatBuffer, Tables, refuse
-from .tflite_options import Runs, check_options, check_tensor_parts, check_text, refuse_cycles
-from .tflite_shapes import Nodes
+from .options import Runs, check_options, check_tensor_parts, check_text, refuse_cycles
+from .shapes import Nodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from glowplug.core.disk.unfinished import remove
 from glowplug.core.errors import DamagedObjectError, StorageError, UnreachableError
+from glowplug.store.backend import Place
+from glowplug.store.location import FILE
+from glowplug.store.node_cache import entries, waiting
+from glowplug.store.node_cache.entries import Held
+from glowplug.store.node_cache.folder import Folder
+from glowplug.store.node_cache.locks import Lock
+from glowplug.store.progress import Meter, Progress
+from glowplug.store.settings import from_environment
+from glowplug.store.sources import ChangedError, Source, listed
 
 from .assembly import allocated_bytes
-from .backend import Place
-from .location import FILE
-from .node_cache import entries, waiting
-from .node_cache.entries import Held
-from .node_cache.folder import Folder
-from .node_cache.locks import Lock
-from .progress import Meter, Progress
-from .settings import from_environment
-from .sources import ChangedError, Source, listed
 
 _CHANGES = 3  # of a plain directory, while it is read
 _FULL_SPEED_BYTES_PER_S = 8e9  # the start is put off by as long as a very fast network needs, drawn at random

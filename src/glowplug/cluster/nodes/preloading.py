@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from glowplug.cluster.connection import connect
 from glowplug.core.errors import ClusterError, GlowplugError
 from glowplug.store.location import parse
 from glowplug.store.node_cache.entries import Held
@@ -15,7 +16,6 @@ from glowplug.store.sharing import Description, find
 
 from .agent import Outcome
 from .agents import Node, ask, here, living
-from .connection import connect
 
 _ASKED = 16  # other nodes that one which lacks a model asks for it
 _ANSWER_S = 10.0

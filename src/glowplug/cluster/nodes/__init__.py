@@ -1,0 +1,1 @@
+"""What each node of a cluster has, and how it comes there: the agent of a node, and who gives which chunk to whom."""
