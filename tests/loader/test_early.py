@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -143,3 +144,15 @@ except glowplug.GlowplugError as error:
     print(type(error).__name__, threading.active_count())
 """
     assert run(code) == "FileSizeError 1"
+
+
+@pytest.mark.parametrize("planted", ["bundle.json", "origin"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path, planted: str) -> None:
+    entry = tmp_path / "cache" / "entries" / ("0" * 64)
+    (entry / "content").mkdir(parents=True)
+    os.mkfifo(entry / "content" / planted if planted == "bundle.json" else entry / planted)
+    where = str(entry / "content") if planted == "bundle.json" else (tmp_path / "storage").as_uri()
+    code = f"import glowplug; glowplug.load({where!r})"
+    environment = {**os.environ, "GLOWPLUG_NODE_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=30)
+    assert done.stderr.splitlines()[-1].startswith("glowplug.core.errors.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -192,8 +193,14 @@ def _manifest_head(path: str | Path | None) -> bytes | None:
     if path is None:
         return None
     try:
-        with open(os.path.join(path, _MANIFEST), "rb") as stream:  # noqa: PTH118, PTH123 - before pathlib is there
-            return stream.read(_HEAD_BYTES)
+        place = os.path.join(path, _MANIFEST)  # noqa: PTH118 - before pathlib is there
+        if not stat.S_ISREG(os.stat(place).st_mode):  # noqa: PTH116
+            return None
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, _HEAD_BYTES)
+        finally:
+            os.close(descriptor)
     except (OSError, TypeError, ValueError):
         return None  # whoever opens the bundle says what is wrong
 

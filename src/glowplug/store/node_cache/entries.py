@@ -25,6 +25,7 @@ from glowplug.store import tree as trees
 from glowplug.store.tree import Tree
 
 from .folder import Folder, cannot_write
+from .guess import last_from
 from .locks import Lock, try_exclusive, try_shared, wait_shared
 from .place import CONTENT, ENTRIES, LEASE, ORIGIN
 
@@ -125,15 +126,9 @@ def use_whole(folder: Folder, digest: str | None, notes: list[str]) -> Held | No
 
 def names_of_last(folder: Folder, url: str) -> list[str]:
     """Return the files of the entry that last came from a URL, which may be another now."""
-    last, used = None, -1.0
-    for place in _places(folder):
-        with contextlib.suppress(OSError):
-            if (place / ORIGIN).read_text(encoding="utf-8", errors="replace") == url and (
-                place / LEASE
-            ).stat().st_mtime > used:
-                last, used = place, (place / LEASE).stat().st_mtime
+    last = last_from(str(folder.root / ENTRIES), url)
     try:
-        return [one.path for one in read_tree(last).files] if last is not None else []
+        return [one.path for one in read_tree(folder.entry(last)).files] if last is not None else []
     except DamagedObjectError:
         return []
 

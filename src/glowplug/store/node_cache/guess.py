@@ -31,7 +31,7 @@ def probable_content(url: str) -> str | None:
     entries = os.path.join(top, place.ENTRIES)
     digest = pin_of(url)
     if digest is None:
-        digest = _last_from(entries, url.rstrip("/"))
+        digest = last_from(entries, url.rstrip("/"))
     return None if digest is None else os.path.join(entries, digest, place.CONTENT)
 
 
@@ -49,8 +49,9 @@ def import_client(url: str) -> None:
             import_module(name)
 
 
-def _last_from(entries: str, url: str) -> str | None:
+def last_from(entries: str, url: str) -> str | None:
     """Return the entry that came from a URL, the one last used; None where there are too many to look at."""
+    wanted = url.encode("utf-8", "replace")
     found: list[tuple[float, str]] = []
     try:
         names = os.listdir(entries)
@@ -58,9 +59,13 @@ def _last_from(entries: str, url: str) -> str | None:
         return None
     for name in names if len(names) <= _MOST else ():
         try:
-            with open(os.path.join(entries, name, place.ORIGIN), encoding="utf-8", errors="replace") as stream:
-                if stream.read() == url:
-                    found.append((os.stat(os.path.join(entries, name, place.LEASE)).st_mtime, name))
+            descriptor = os.open(os.path.join(entries, name, place.ORIGIN), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                same = os.read(descriptor, len(wanted) + 1) == wanted
+            finally:
+                os.close(descriptor)
+            if same:
+                found.append((os.stat(os.path.join(entries, name, place.LEASE)).st_mtime, name))
         except OSError:
             continue
     return max(found)[1] if found else None
