@@ -45,7 +45,7 @@ _TOLERANCES = {**TOLERANCES, "float32": 5e-5}
 CONVERT_S = 900.0
 TRY_S = 600.0
 # Below this, packing the weights at each load takes less time than `CompiledModel` takes longer to import.
-SMALL_BYTES = 16 << 20
+SMALL_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
