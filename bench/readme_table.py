@@ -59,15 +59,19 @@ def scenarios(document: dict[str, Any]) -> list[str]:
             if any(who not in rows or not rows[who][key] for who in ("tensorflow", one["chosen"])):
                 sys.exit(f"stock TensorFlow or Glowplug did not answer in scenario {name}: look into its rows")
             lines.append(_scenario(TITLES[name] + suffix, rows, one["chosen"], key))
-    reasons = {
-        row["title"]: f"{row['title']} {_why(row)}"
-        for row in _rows(document)
-        if row["name"] in PEERS and row["outcome"] != "measured"
-    }
+    by_reason: dict[str, dict[str, None]] = {}
+    for row in _rows(document):
+        if row["name"] in PEERS and row["outcome"] != "measured":
+            by_reason.setdefault(_why(row), {})[row["title"]] = None
+    reasons = [f"{_joined(list(titles))} {reason}." for reason, titles in by_reason.items()]
     where = described(document["machine"])
     text = f"Medians of {document['rounds']} fresh processes each, in turn, {where}; warm page cache unless said."
     engines = "In brackets is the engine that `glowplug pack` chose."
-    return [*lines, "", " ".join([text, engines, *(f"{reason}." for reason in reasons.values())])]
+    return [*lines, "", " ".join([text, engines, *reasons])]
+
+
+def _joined(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _scenario(title: str, rows: dict[str, dict[str, Any]], chosen: str, key: str) -> str:

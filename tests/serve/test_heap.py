@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import socket
+import subprocess
+import sys
 
 import grpc
 import numpy as np
@@ -121,3 +124,32 @@ def test_the_front_end_is_small_again_after_messages_that_unfold(half_plus_two):
                 break
             server.request("GET", "/healthz")
         assert private_bytes(front) - before < 40 * MEGABYTE
+
+
+KEEPING = """
+import sys
+from pathlib import Path
+from glowplug.serve.heap import map_what_is_large
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+if sys.argv[1] == "mapped":
+    map_what_is_large()
+kept, before = [], resident()
+for _ in range(3):
+    large = []
+    for number in range(100):
+        large.append(b"x" * (1 << 20))
+        kept.append(b"y" * 5_000)
+    del large
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="another C library")
+def test_large_blocks_are_given_back_whatever_lies_between_them():
+    def left(how: str) -> int:
+        return int(subprocess.run([sys.executable, "-c", KEEPING, how], capture_output=True, check=True).stdout)
+
+    assert left("mapped") < 20_000_000 < left("as usual")

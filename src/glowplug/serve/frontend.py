@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from glowplug.core.errors import GlowplugError
 
 from .access import Gate, Tokens
-from .heap import Heap
+from .heap import Heap, map_what_is_large
 from .listening import Listener
 from .log import Log
 from .metrics.history import History
@@ -125,6 +125,7 @@ async def _serve(channel: socket.socket, settings: Settings, log: Log) -> None:
         handler = with_tokens(handler, gate, reporting, {HOME} if shows_page else ())
     if settings.cors:
         handler = with_cors(handler, tokens=tokens is not None)
+    map_what_is_large()
     heap = Heap()
     manager.configure(settings.models)  # first, so that workers load while the ports are opened
     async with (

@@ -16,6 +16,7 @@ LARGE_BYTES = 1 << 18  # smaller ones are used again by the next request
 _OWED_BYTES = 1 << 24  # so much may lie about
 _PATIENCE_S = 0.1  # requests that follow one another use the same memory again
 _LONGEST_S = 2.0  # and yet it is not kept for ever where they go on coming
+_MAP_FROM = -3  # glibc's M_MMAP_THRESHOLD
 
 
 @cache
@@ -23,6 +24,16 @@ def trimmer() -> Callable[[], Any] | None:
     """Return what gives free memory of this process back, where the C library has it (glibc has)."""
     found = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return None if found is None else lambda: found(0)
+
+
+def map_what_is_large() -> None:
+    """Have the C library map each large block on its own, so that it is given back as soon as it is free.
+
+    Left to itself, glibc maps fewer the more it has seen freed, and keeps up to 32 MiB of each heap's.
+    """
+    change = getattr(ctypes.CDLL(None), "mallopt", None)
+    if change is not None:
+        change(_MAP_FROM, LARGE_BYTES)
 
 
 class Heap:
