@@ -167,6 +167,22 @@ def serve_ready(document: dict[str, Any]) -> list[str]:
     ]
 
 
+def serve_peers(document: dict[str, Any]) -> list[str]:
+    what = f"{TITLES[document['model']]}, {document['workers']} workers, REST"
+    lines = [f"| {what} | until ready | memory | requests a second, p99 |", "| --- | --- | --- | --- |"]
+    for side, title in SERVERS.items():
+        one = document["median"].get(side)
+        if one is not None:
+            memory = f"{one['pss_bytes'] / 1e6:,.0f} MB"
+            lines.append(f"| {title} | {one['ready_s']:.1f} s | {memory} | {_rate(one)} |")
+    where = described(document["machine"])
+    return [
+        *lines,
+        "",
+        f"Medians of {document['rounds']} rounds, in turns, {where}, which the servers share with the load.",
+    ]
+
+
 def _rate(one: dict[str, Any]) -> str:
     return f"{one['per_second']:,.0f}, {one['p99_ms']:.0f} ms"
 
@@ -181,10 +197,19 @@ def described(where: dict[str, Any]) -> str:
     return f"on {where['cpus']} CPUs with TensorFlow {tensorflow}"
 
 
+SERVERS = {
+    "glowplug": "`glowplug serve`",
+    "fastapi_litert": "FastAPI with LiteRT",
+    "fastapi_keras": "FastAPI with Keras",
+    "bentoml_keras": "BentoML with Keras",
+    "ray_keras": "Ray Serve with Keras",
+}
+
 TABLES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "first_prediction": first_prediction,
     "run_start": run_start,
     "serve_ready": serve_ready,
+    "serve_peers": serve_peers,
     "train_start": train_start,
 }
 
