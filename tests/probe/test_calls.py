@@ -55,7 +55,8 @@ def test_the_tree_of_a_program(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert by_name["work"].site == f"{tmp_path / 'program.py'}:5"
     assert by_name["work"].own_ns == by_name["work"].ns
     assert by_name["statistics.fmean"].site == ""
-    assert by_name["prepare"].ns >= by_name["work"].ns + by_name["statistics.fmean"].ns
+    parts = by_name["work"].ns + by_name["statistics.fmean"].ns
+    assert by_name["prepare"].ns >= parts - 2  # each is rounded on its own
     # The sleep is in another phase, so it is nobody's own time.
     assert by_name["<module>"].ns == pytest.approx(profile.phases["user_code"], rel=0.01)
     assert capfd.readouterr().out == "1 1\n"
