@@ -50,7 +50,8 @@ def test_a_function_put_in_the_place_of_another(monkeypatch):
     before = survey()
     monkeypatch.setattr(nn, "relu", lambda x: x)
     now = assert_noticed(before)
-    assert [place for place in [place for place, _ in now.replaced] if "pil_image" not in place] == ["keras.src.backend.tensorflow.nn.relu"]  # which are there with Pillow
+    places = [place for place, _ in now.replaced if "pil_image" not in place]  # those are there with Pillow
+    assert places == ["keras.src.backend.tensorflow.nn.relu"]
     monkeypatch.undo()
     assert told(survey()) == told(before)
 
