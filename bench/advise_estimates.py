@@ -18,8 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
@@ -61,16 +63,19 @@ def environment_of(script: Path, folder: Path) -> dict[str, str]:
     return environment
 
 
-def run_ns(script: Path, folder: Path) -> int:
+def command_ns(words: list[str], environment: dict[str, str]) -> int:
+    """Run Python with these words; return how long that took, from launch to exit."""
     started = time.monotonic_ns()
-    command = [sys.executable, str(script), str(folder)]
-    subprocess.run(command, env=environment_of(script, folder), check=True, capture_output=True)
+    subprocess.run([sys.executable, *words], env=environment, check=True, capture_output=True)
     return time.monotonic_ns() - started
 
 
-def estimate(rule: str, folder: Path) -> tuple[int, int]:
-    """Return the seconds and bytes that the rule claims, profiling in a process of its own to keep its output apart."""
-    script = SCRIPTS / rule / "symptom.py"
+def run_ns(script: Path, folder: Path) -> int:
+    return command_ns([str(script), str(folder)], environment_of(script, folder))
+
+
+def promised(rule: str, words: list[str], environment: dict[str, str]) -> tuple[int, int]:
+    """Return the time and bytes that the rule claims, profiling in a process of its own to keep its output apart."""
     code = (
         "import json, sys; from pathlib import Path; from glowplug.advise.engine import advise;"
         "from glowplug.probe.run import profile_target;"
@@ -78,38 +83,40 @@ def estimate(rule: str, folder: Path) -> tuple[int, int]:
         "Path(sys.argv[2]).write_text(json.dumps([[f.saves_ns, f.saves_bytes] for f in found]))"
     )
     with tempfile.NamedTemporaryFile(suffix=".json") as answer:
-        environment = environment_of(script, folder)
-        environment["PYTHONPATH"] = str(ROOT / "src")
-        command = [sys.executable, "-c", code, rule, answer.name, str(script), str(folder)]
-        subprocess.run(command, env=environment, check=True, capture_output=True)
+        command_ns(["-c", code, rule, answer.name, *words], {**environment, "PYTHONPATH": str(ROOT / "src")})
         found = json.loads(Path(answer.name).read_text())
     if not found:
-        raise SystemExit(f"{rule} does not fire on its symptom")
+        raise SystemExit(f"{rule} does not fire on {words[0]}")
     return found[0][0], found[0][1]
 
 
-def measure(rule: str, pairs: int) -> dict[str, object]:
+def compared(estimate_ns: int, symptom_ns: float, fixed_ns: float) -> dict[str, Any]:
+    """Return an estimate beside what was really saved."""
+    real_ns = round(symptom_ns - fixed_ns)
+    ratio = estimate_ns / real_ns if real_ns > 0 else None
+    within = ratio is not None and 0.5 <= ratio <= 2
+    return {"estimate_ns": estimate_ns, "real_ns": real_ns, "ratio": ratio, "within_factor_two": within}
+
+
+def line(found: Mapping[str, Any]) -> str:
+    """Return what was found, for people."""
+    ratio = "-" if found["ratio"] is None else f"{found['ratio']:.2f}"
+    return f"estimate {found['estimate_ns'] / 1e9:6.2f} s  real {found['real_ns'] / 1e9:6.2f} s  {ratio}"
+
+
+def measure(rule: str, pairs: int) -> dict[str, Any]:
     symptom, fixed = SCRIPTS / rule / "symptom.py", SCRIPTS / rule / "fixed.py"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if (symptom.with_name("prepare.py")).exists():
             run_ns(symptom.with_name("prepare.py"), folder)
         run_ns(fixed, folder)  # fills caches that the twin keeps on disk, and the page cache
-        saves_ns, saves_bytes = estimate(rule, folder)
+        saves_ns, saves_bytes = promised(rule, [str(symptom), name], environment_of(symptom, folder))
         times: dict[str, list[int]] = {"symptom_ns": [], "fixed_ns": []}
         for _ in range(pairs):
             times["symptom_ns"].append(run_ns(symptom, folder))
             times["fixed_ns"].append(run_ns(fixed, folder))
-    real_ns = round(median(times["symptom_ns"]) - median(times["fixed_ns"]))
-    ratio = saves_ns / real_ns if real_ns > 0 else None
-    return {
-        "estimate_ns": saves_ns,
-        "estimate_bytes": saves_bytes,
-        "real_ns": real_ns,
-        "ratio": ratio,
-        "within_factor_two": ratio is not None and 0.5 <= ratio <= 2,
-        **times,
-    }
+    return {"estimate_bytes": saves_bytes, **compared(saves_ns, *map(median, times.values())), **times}
 
 
 def main() -> None:
@@ -121,8 +128,7 @@ def main() -> None:
     kept = json.loads(options.output.read_text()) if options.output.exists() else {"rules": {}}
     for rule in options.rules:
         kept["rules"][rule] = found = measure(rule, options.pairs)
-        ratio = "-" if found["ratio"] is None else f"{found['ratio']:.2f}"
-        print(f"{rule:36} estimate {found['estimate_ns'] / 1e9:6.2f} s  real {found['real_ns'] / 1e9:6.2f} s  {ratio}")
+        print(f"{rule:36} {line(found)}", flush=True)
         kept["machine"] = {
             "platform": platform.platform(),
             "python": platform.python_version(),

@@ -5,6 +5,7 @@ that passes on its own right afterwards was one of those, and is named; one that
 fail, the machine is not the reason, and nothing is run again.
 
     python -m tests.second_look -m 'not slow and not storage'
+    python -m tests.second_look --in-turn tests/cluster         # one test after the other
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _SIDE_BY_SIDE = ("-n", "auto", "--dist", "loadgroup")
 
 def main(arguments: Sequence[str], *, folder: Path | None = None) -> int:
     """Run pytest in a folder with these arguments; return its exit code, or that of the second look."""
-    code = _pytest(folder, *_SIDE_BY_SIDE, *arguments)
+    in_turn = list(arguments[:1]) == ["--in-turn"]
+    code = _pytest(folder, *(arguments[1:] if in_turn else [*_SIDE_BY_SIDE, *arguments]))
     if code != _FAILED:
         return code
     failed = _failed(folder)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import pkgutil
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -96,6 +100,37 @@ def test_type_checkers_see_every_export():
         if isinstance(node, ast.ImportFrom) and node.module and ("." in node.module or node.level):
             seen |= {alias.asname or alias.name for alias in node.names}
     assert set(glowplug.__all__) - {"__version__"} <= seen
+
+
+@pytest.mark.parametrize("name", ["cluster", "train"])
+def test_a_layer_that_users_import_has_every_name_it_announces(name):
+    """Without Ray: a name is found where the table says that it is."""
+    layer = importlib.import_module(f"glowplug.{name}")
+    assert set(layer.__all__) == set(layer._PLACES)
+    for one in layer.__all__:
+        assert getattr(layer, one) is not None
+
+
+def test_a_module_that_is_named_in_a_string_is_there():
+    """What another process imports by name: no checker follows it when a module moves."""
+    modules, seen = {*all_modules(), "glowplug"}, 0
+    for path in (SOURCE / "glowplug").rglob("*.py"):
+        for name in named_in_strings(ast.parse(path.read_text())):
+            assert name in modules, f"{path.name} names {name}"
+            seen += 1
+    assert seen > 5
+
+
+def named_in_strings(tree: ast.AST) -> Iterator[str]:
+    """Yield the modules of ours that a piece of code in a string imports, or that a command runs with `-m`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from re.findall(r"\b(?:import|from) (glowplug(?:\.[a-z_0-9]+)*)", node.value)
+        elif isinstance(node, ast.List | ast.Tuple):
+            words = [one.value if isinstance(one, ast.Constant) else None for one in node.elts]
+            for flag, name in pairwise(words):
+                if flag == "-m" and isinstance(name, str) and name.startswith("glowplug"):
+                    yield name
 
 
 def test_every_layer_package_is_empty():

@@ -36,6 +36,14 @@ def test_what_fails_once_passes_and_is_named(folder, capfd):
     assert "1 failed, 1 passed" in said
 
 
+def test_in_turn(folder, capfd):
+    (folder / "test_some.py").write_text(SECOND_TIME)
+    assert second_look.main(["--in-turn", "test_some.py"], folder=folder) == 0
+    said = capfd.readouterr().out
+    assert "on their own: test_some.py::test_of_a_busy_machine\n" in said
+    assert "workers" not in said
+
+
 def test_what_fails_twice_has_failed(folder, capfd):
     (folder / "test_some.py").write_text("def test_wrong():\n    assert False\n")
     assert second_look.main([], folder=folder) == 1

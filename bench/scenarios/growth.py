@@ -4,6 +4,7 @@ weights: 10 MB to 2 GB. nodes: 50 to 5,000 operations. instances: 1 to 16 proces
 their memory in all, and the time until the last has answered when all are started at once.
 
 Stock TensorFlow and LiteRT are there to compare with; stock gets few rounds and few instances: each takes seconds.
+`glowplug` is what `pack` chooses; `native` is there as well, since LiteRT takes no model of 2 GB.
 `--prepare` builds and converts the models into the cache (GLOWPLUG_BENCH_CACHE) and measures nothing.
 """
 
@@ -44,7 +45,7 @@ Contestants = dict[str, Contestant | str]
 
 
 def contestants(name: str) -> tuple[Contestants, Question]:
-    """Return stock, LiteRT and what `pack` chooses for a model, or why one of them cannot take it."""
+    """Return stock, LiteRT, what `pack` chooses for a model and our `native`, or why one of them cannot take it."""
     model = sources.path_of(name)
     scratch, example = make_kept_example(model, run.PREPARED, limit_s=LIMIT_S)
     source = Source(model, example.saved_model, example.signature)
@@ -52,7 +53,7 @@ def contestants(name: str) -> tuple[Contestants, Question]:
     preparation.choose()
     found: Contestants = {}
     for peer in PEERS:
-        if peer.name in (STOCK, "litert", preparation.chosen):
+        if peer.name in (STOCK, "litert", "glowplug-native", preparation.chosen):
             one = preparation.contestant(peer)
             found["glowplug" if peer.name == preparation.chosen else peer.name] = (
                 one if isinstance(one, Contestant) else one.reason

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
+from typing import Any
 
 import ray
 from ray import tune
@@ -21,12 +23,12 @@ class Trial(tune.Trainable):
         import keras
         import numpy as np
 
-        if not hasattr(self, "_model"):
-            self._model = keras.Sequential(
-                [keras.Input((16,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dense(1)]
-            )
-            self._model.compile(keras.optimizers.SGD(), "mse")
-            self._x = np.random.default_rng(0).normal(size=(64, 16)).astype("float32")
+        self._model = keras.Sequential(
+            [keras.Input((16,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dense(1)]
+        )
+        self._traces = 0
+        self._model.compile(keras.optimizers.SGD(), self._loss)
+        self._x = np.random.default_rng(0).normal(size=(64, 16)).astype("float32")
         self._begin(config)
 
     def reset_config(self, new_config: dict) -> bool:
@@ -39,9 +41,19 @@ class Trial(tune.Trainable):
         train.reinitialize(self._model, seed=config["seed"])
         self._model.optimizer.learning_rate.assign(config["rate"])
 
+    def _loss(self, wanted: Any, found: Any) -> Any:
+        self._traces += 1  # Python runs while a graph is made, and never again
+        return (wanted - found) ** 2
+
     def step(self) -> dict:
         found = self._model.fit(self._x, self._x.sum(1, keepdims=True), epochs=1, verbose=0)
-        return {"loss": float(found.history["loss"][0])}
+        return {"loss": float(found.history["loss"][0]), "pid": os.getpid(), "traces": self._traces}
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        self._model.save_weights(f"{checkpoint_dir}/model.weights.h5")
+
+    def load_checkpoint(self, checkpoint_dir: str) -> None:
+        self._model.load_weights(f"{checkpoint_dir}/model.weights.h5")
 
 
 def main() -> None:
@@ -66,6 +78,8 @@ def main() -> None:
                     "trials": len(results),
                     "errors": results.num_errors,
                     "best": results.get_best_result().metrics["loss"],
+                    "processes": len({one.metrics["pid"] for one in results}),
+                    "traces": max(one.metrics["traces"] for one in results),
                 }
             )
         )

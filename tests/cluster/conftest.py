@@ -62,7 +62,7 @@ def push(tmp_path_factory: pytest.TempPathFactory, origin: Relay) -> Callable[[i
         folder = tmp_path_factory.mktemp("pushed") / f"model-{number}"
         folder.mkdir()
         (folder / "weights.bin").write_bytes(random.Random(number).randbytes(size_mb * MB))
-        (folder / "bundle.json").write_text('{"some": "manifest"}')
+        (folder / "bundle.json").write_text(f'{{"some": "manifest", "number": {number}}}')
         url = f"s3://models/cluster/{number}/model"
         return f"{url}@{push_folder(folder, url).digest}", folder
 

@@ -21,7 +21,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "cluster"
 
 def run(name: str, folder: Path) -> Any:
     """Run an example on a cluster of two nodes, whose workers share a trace cache; return what it prints."""
-    pytest.importorskip("pyarrow")
     own = {"GLOWPLUG_CACHE_DIR": str(folder / "traces"), "PYTHONPATH": str(EXAMPLES)}
     with running(folder / "cluster", 2, **own) as nodes:
         done = subprocess.run(
@@ -50,3 +49,5 @@ def test_ray_train_runs_it_on_four_workers(tmp_path: Path, origin: Relay) -> Non
 def test_ray_tune_keeps_one_graph(tmp_path: Path, origin: Relay) -> None:
     found = run("ray_tune.py", tmp_path)
     assert (found["trials"], found["errors"]) == (6, 0)
+    assert found["processes"] == 1
+    assert found["traces"] == 1  # in all of them

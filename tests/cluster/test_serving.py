@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +141,51 @@ def test_replicas_come_from_the_standby_of_their_node_and_map_one_copy(
             assert any(str(three_nodes.cache(number)) in path for path in mapped for number in range(3))
     finally:
         cluster.down("mapped")
+
+
+def test_replicas_without_a_standby_answer_the_same(
+    serving: None, urls: dict[str, str], ports: tuple[int, int], expected: tuple[Any, Any]
+) -> None:
+    from glowplug import cluster
+
+    row, answer = expected
+    cluster.deploy(urls["dense"], application="plain", route_prefix="/plain", settings={"standby": False})
+    try:
+        status, document = call(ports[0], "/plain/v1/models/dense:predict", {"instances": row.tolist()})
+        assert status == 200, document
+        np.testing.assert_allclose(document["predictions"], answer, rtol=1e-6)
+    finally:
+        cluster.down("plain")
+
+
+def test_calls_are_joined_and_replicas_scaled_where_that_is_asked_for(
+    serving: None, urls: dict[str, str], ports: tuple[int, int], expected: tuple[Any, Any]
+) -> None:
+    from glowplug import cluster
+
+    row, answer = expected
+    joined = {"batching": True, "max_batch_size": 4, "batch_timeout_s": 0.2}
+    scaled = {"min_replicas": 1, "max_replicas": 2}
+    cluster.deploy(urls["dense"], application="joined", route_prefix="/joined", settings=joined, autoscaling=scaled)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            rows = [row * factor for factor in range(8)]
+            asked = [
+                pool.submit(call, ports[0], "/joined/v1/models/dense:predict", {"instances": one.tolist()})
+                for one in rows
+            ]
+            found = [one.result() for one in asked]
+        assert [status for status, _ in found] == [200] * 8
+        np.testing.assert_allclose(found[1][1]["predictions"], answer, rtol=1e-6)
+        assert len({json.dumps(document) for _, document in found}) == 8  # each got its own answer
+        assert 1 <= len(replicas("joined")) <= 2
+        page = (
+            urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/joined/monitoring/prometheus/metrics").read().decode()
+        )
+        batches = re.findall(r"^glowplug_serve_batch_rows_count\S* (\S+)$", page, re.MULTILINE)
+        assert 0 < sum(map(float, batches)) < 8, batches
+    finally:
+        cluster.down("joined")
 
 
 def test_a_new_version_takes_over_and_the_old_one_can_come_back(

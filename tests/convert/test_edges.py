@@ -10,7 +10,7 @@ import pytest
 
 from glowplug.bundle.warmup import Request
 from glowplug.convert.calls.edges import compare_edges, record_edges
-from glowplug.convert.calls.equivalence import RecordedCall, Recording
+from glowplug.convert.calls.equivalence import RecordedCall, Recording, repeat
 from glowplug.core.errors import InputError, OutputMismatchError
 from glowplug.core.manifest import Port, Signature, TensorSpec
 from glowplug.core.tolerances import TOLERANCES
@@ -115,3 +115,16 @@ def test_sixteen_bits_have_no_large_numbers_but_finite_ones() -> None:
     with pytest.raises(OutputMismatchError):
         proven(source, Answering("float16", lambda x: np.minimum(x, np.float16(1000))))
     assert proven(source, source) is None
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_a_batch_of_none_that_the_source_answers_may_not_be_refused(dtype):
+    """An answer without elements is an answer; one that is no number is none."""
+    converted = Answering(dtype, refusing(lambda x: True))
+    for x, refused in ((np.zeros((0, 4), dtype), False), (np.full((2, 4), np.nan, "float32"), True)):
+        call = RecordedCall(Request("serving_default", {"x": x}), {"y": x})
+        if refused:
+            assert repeat(converted, call, refusals=True) is None
+        else:
+            with pytest.raises(OutputMismatchError, match="refuses a call that its source answers"):
+                repeat(converted, call, refusals=True)

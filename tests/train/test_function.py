@@ -52,6 +52,7 @@ def test_a_custom_loop(build, passed, tmp_path):
     with train.enabled(tmp_path / "cache"):
         first = loop(train.function, build=build, passed=passed)
         assert train.counts() == {"traced": 1, "stored": 1}
+        assert train.counts()["restored"] == 0  # and no KeyError
         second = loop(train.function, build=build, passed=passed)
         assert train.counts()["restored"] == 1
     assert first == second == expected

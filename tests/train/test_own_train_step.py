@@ -206,31 +206,133 @@ def test_what_is_built_depends_on_the_code(tmp_path):
         assert train.counts() == {"traced": 2, "stored": 2, "restored": 2}
 
 
-def test_layers_that_are_not_built_are_named(tmp_path, caplog):
+def _unbuilt(make_parts: Callable[[], list[Any]], between: Callable[[], None] = lambda: None) -> Callable[[], Any]:
+    """A model without `call` whose parts are built by its first step, one after the other."""
     import keras
     import tensorflow as tf
 
-    from glowplug import train
+    class Model(keras.Model):  # type: ignore[misc]
+        def __init__(self, parts: list[Any]) -> None:
+            super().__init__()
+            self.parts = parts
+            self.loss_so_far = keras.metrics.Mean(name="loss")
+
+        def train_step(self, data: Any) -> Any:
+            with tf.GradientTape() as tape:
+                found = data
+                for part in self.parts:
+                    between()
+                    found = part(found)
+                loss = tf.reduce_mean(tf.square(found - data))
+            weights = self.trainable_weights
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=False))
+            self.loss_so_far.update_state(loss)
+            return {"loss": self.loss_so_far.result()}
 
     def make() -> Any:
-        class Model(keras.Model):  # type: ignore[misc]
-            def __init__(self) -> None:
-                super().__init__()
-                self.inside = keras.layers.Dense(4, name="inside")
-
-            def train_step(self, data: Any) -> Any:
-                with tf.GradientTape() as tape:
-                    loss = tf.reduce_mean(tf.square(self.inside(data) - data))
-                weights = self.inside.trainable_weights
-                self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=False))
-                return {"loss": loss}
-
-        model = Model()
-        model.compile("sgd")
+        model = Model(make_parts())
+        model.compile(keras.optimizers.Adam(0.01))
         return model
 
+    return make
+
+
+def _layers_that_draw() -> list[Any]:
+    """Their initializers are made, and given a seed from Python's generator, while they are built."""
+    import keras
+
+    class Own(keras.layers.Layer):  # type: ignore[misc]
+        def build(self, shape: Any) -> None:
+            self.kernel = self.add_weight(shape=(shape[-1], 4), initializer="glorot_uniform", name="kernel")
+
+        def call(self, x: Any) -> Any:
+            return x @ self.kernel
+
+    class Outer(keras.layers.Layer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.own = Own()
+
+        def call(self, x: Any) -> Any:
+            return self.own(x)
+
+    return [Own(), Outer(), Own()]
+
+
+def _attention() -> list[Any]:
+    """It makes layers of its own while it is built, and is called with two inputs."""
+    import keras
+    from keras import layers, ops
+
+    class Attention(layers.Layer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = layers.MultiHeadAttention(2, 3)
+            self.norm = layers.BatchNormalization()
+
+        def call(self, x: Any) -> Any:
+            rows = ops.expand_dims(x, 1)
+            return self.norm(ops.squeeze(self.inner(rows, rows), 1))
+
+    return [Attention(), keras.Sequential([layers.Dense(3, "relu"), layers.Dropout(0.1, seed=2), layers.Dense(4)])]
+
+
+UNBUILT: dict[str, Callable[[], list[Any]]] = {
+    "layers that draw": _layers_that_draw,
+    "attention": _attention,
+    "sequential": lambda: [_sequential(5), _sequential(4)],
+}
+
+
+def _sequential(units: int) -> Any:
+    import keras
+
+    return keras.Sequential([keras.layers.Dense(units, "relu"), keras.layers.Dense(4)])
+
+
+@pytest.mark.parametrize("name", UNBUILT)
+def test_layers_that_the_first_step_builds(name, tmp_path, caplog):
+    from glowplug import train
+
+    paths = []
+
+    def run() -> Any:
+        models = []
+        found = _run(lambda: models.append(_unbuilt(UNBUILT[name])()) or models[0])
+        paths.append([variable.path for variable in models[0].variables])
+        return found
+
+    expected = run()
+    with caplog.at_level(logging.WARNING, "glowplug.train"), train.enabled(tmp_path / "cache"):
+        assert run() == expected
+        assert train.counts() == {"traced": 1, "stored": 1}
+        assert run() == expected
+        assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
+    assert paths[0] == paths[1] == paths[2]
+    assert [record.message for record in caplog.records if record.name == "glowplug.train"] == []
+
+
+def test_nothing_is_built_ahead_where_others_draw_in_between(tmp_path, caplog):
+    """The weights of the second layer depend on what was drawn before it is built."""
+    import random
+
+    from glowplug import train
+
+    make = _unbuilt(_layers_that_draw, between=lambda: random.seed(random.random()))
     expected = _run(make)
     with caplog.at_level(logging.WARNING, "glowplug.train"), train.enabled(tmp_path / "cache"):
         assert _run(make) == expected
-        assert train.counts() == {"traced": 1, "refused": 1}
-    assert "its layer inside is not built" in caplog.text
+        assert _run(make) == expected
+        assert train.counts() == {"traced": 2, "refused": 2}
+
+
+def test_arguments_of_builds_keep_their_types():
+    import json
+
+    from glowplug.train.fingerprint.errors import NoKeyError
+    from glowplug.train.trainer.learned_builds import decoded, encoded
+
+    for value in [((None, 4),), {"a": [(1, 2), (3,)], "b": None}, (), [], {}, [["x"], True]]:
+        assert decoded(json.loads(json.dumps(encoded(value)))) == value
+    with pytest.raises(NoKeyError, match="with a set"):
+        encoded({1})

@@ -68,10 +68,10 @@ _LITERT = frozenset(LiteRTSettings.__match_args__) - {"largest"}
 MAX_MAGNITUDE = 1e300
 _PACKED = frozenset(PackedWeights.__match_args__)
 
-_NODE = re.compile(r"[A-Za-z0-9_.>][A-Za-z0-9_.>/\\-]*")
-_OUTPUT_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_PACKAGE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_NODE = r"[A-Za-z0-9_.>][A-Za-z0-9_.>/\\-]*"
+_OUTPUT_INDEX = r"0|[1-9][0-9]{0,9}"
+_DIGEST = r"[0-9a-f]{64}"
+_PACKAGE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
 
 # What an engine runs; a bundle without it could not be loaded.
 _ENGINE_FILE = {"native": layout.GRAPH, "litert": layout.TFLITE}
@@ -126,7 +126,7 @@ def _parse_files(value: Any) -> dict[str, FileEntry]:
 
 
 def _parse_digest(value: Any, where: str) -> str:
-    if type(value) is not str or not _DIGEST.fullmatch(value):
+    if type(value) is not str or not re.fullmatch(_DIGEST, value):
         refuse(where, "64 lower-case hexadecimal digits", value)
     return value
 
@@ -234,7 +234,7 @@ def _parse_ports(value: Any, where: str) -> dict[str, Port]:
             refuse(f"{here}.name", "each name once", name)
         tensor = text(one["tensor"], f"{here}.tensor")
         node, _, index = tensor.rpartition(":")
-        if not (_NODE.fullmatch(node) and _OUTPUT_INDEX.fullmatch(index) and int(index) <= MAX_OUTPUT_INDEX):
+        if not (re.fullmatch(_NODE, node) and re.fullmatch(_OUTPUT_INDEX, index) and int(index) <= MAX_OUTPUT_INDEX):
             refuse(f"{here}.tensor", "a graph tensor, `node:index`", tensor)
         ports[name] = Port(_parse_spec(one["dtype"], one["shape"], here), tensor)
     return ports
@@ -276,7 +276,7 @@ def _parse_nodes(value: Any, where: str) -> tuple[str, ...]:
 
 
 def _parse_node(value: Any, where: str) -> str:
-    if type(value) is not str or len(value) > MAX_TEXT_CHARS or not _NODE.fullmatch(value):
+    if type(value) is not str or len(value) > MAX_TEXT_CHARS or not re.fullmatch(_NODE, value):
         refuse(where, "the name of a graph node", value)
     return value
 
@@ -302,7 +302,7 @@ def _parse_assets(value: Any, files: Mapping[str, FileEntry]) -> tuple[Asset, ..
 
 def _parse_package(value: Any, where: str) -> str:
     package = text(value, where)
-    if not _PACKAGE.fullmatch(package):  # libraries come from installed packages, never from a path
+    if not re.fullmatch(_PACKAGE, package):  # libraries come from installed packages, never from a path
         refuse(where, "the name of an installed Python package", package)
     return package
 

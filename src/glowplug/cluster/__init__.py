@@ -18,7 +18,7 @@ _PLACES = {
     "deploy": "rollout",
     "deployment": "application",
     "down": "rollout",
-    "preload": "preloading",
+    "preload": "nodes.preloading",
     "rollback": "rollout",
     "status": "state",
 }

@@ -6,13 +6,15 @@ The names are numpy's, or ml_dtypes' for the types numpy lacks.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from .records import Record
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-class DType(NamedTuple):  # and no dataclass, which takes longer to make: this is on the way of every load
+class DType(Record):
     """One element type. `itemsize` is 0 where elements have no fixed bytes (strings)."""
 
     name: str

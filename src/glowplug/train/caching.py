@@ -112,7 +112,7 @@ class Caching:
     def keep_builds(self, subject: Subject, walker: Walker, builds: list[list[Any]]) -> None:
         """Keep what a step built that was as it was walked."""
         info = {
-            "function": f"optimizers of {subject.kind}",
+            "function": f"what {subject.kind} builds",
             "label": subject.label,
             "inputs": [],
             "nodes": 0,
@@ -125,7 +125,7 @@ class Caching:
         """Explain why nothing was found, aloud if a trace of an earlier run came near; return the
         explanation.
         """
-        nearest, differences = self.entries.why_not(key, subject.kind)
+        nearest, differences = self.entries.why_not(key, subject.kind, subject.label)
         found = [str(change) for change in differences]
         if found and nearest not in self._used:
             shown = "; ".join(found[:_SHOWN_CHANGES])
@@ -178,7 +178,7 @@ def _base_key(walker: Walker) -> Key:
 
 
 def _builds_key(walker: Walker) -> Key:
-    return _base_key(walker).plus("seed", ANY_SEED).plus("kept", "what it builds")
+    return _base_key(walker).plus("seed", ANY_SEED).plus("kept", "layers and optimizers that it builds")
 
 
 def _first_line(error: Exception) -> str:

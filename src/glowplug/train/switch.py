@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -156,9 +157,9 @@ def current_caching() -> Caching | None:
     return _Current.caching
 
 
-def counts() -> dict[str, int]:
+def counts() -> Counter[str]:
     """Return how many functions were `restored`, `traced`, `refused` and `stored` since `enable()`."""
-    return {} if _Current.caching is None else dict(_Current.caching.counts)
+    return Counter() if _Current.caching is None else Counter(_Current.caching.counts)
 
 
 def _keras_patches(caching: Caching) -> tuple[seam.Patch | LoadPatch | LegacyNote, ...]:

@@ -10,11 +10,12 @@ for each field its distance from the table's beginning, or zero where it is abse
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from glowplug.core.errors import TfliteMalformedError
+from glowplug.core.records import Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +49,7 @@ class Tables:
         return Tables(self.start[part], self.vtable[part], self.vtable_bytes[part], self.table_bytes[part])
 
 
-class Vectors(NamedTuple):
+class Vectors(Record):
     """Where the elements of each vector begin, and how many they are; none where the field is absent."""
 
     start: Positions

@@ -23,12 +23,13 @@ import mmap
 import os
 from collections.abc import Mapping
 from io import FileIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from glowplug.core.errors import OpNotAllowedError
 from glowplug.core.manifest import Port, Signature, TensorSpec
+from glowplug.core.records import Record
 
 from .flatbuffer import FlatBuffer, Tables, refuse
 from .options import Runs, check_options, check_tensor_parts, check_text, refuse_cycles
@@ -84,7 +85,7 @@ _ELEMENT_BYTES = np.array([_TYPES[code][1] for code in sorted(_TYPES)])
 ELEMENT_TYPES = tuple(_TYPES[code][0] for code in sorted(_TYPES))  # by number
 
 
-class TfliteModel(NamedTuple):  # and not a dataclass, which takes longer to make: this is on the way of every load
+class TfliteModel(Record):
     """What a checked file holds. Ports name tensors as `subgraph:tensor`.
 
     `declared` says whether the signatures are in the file; `legacy` are the bytes of an older form of them, which is
@@ -117,7 +118,7 @@ def check_tflite_file(stream: FileIO) -> TfliteModel:
     return check_tflite(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))  # unmapped when nothing refers to it
 
 
-class _Graph(NamedTuple):
+class _Graph(Record):
     """One checked subgraph: its tensors, the numbers of their types, and which of them go in and come out."""
 
     tensors: Tables

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from glowplug.core.records import Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +27,7 @@ class DecidedBy(IntEnum):
     DATA = 2
 
 
-class Nodes(NamedTuple):
+class Nodes(Record):
     """The operations of one graph, and the tensors that go in and come out: all in one row, with the count for each."""
 
     operations: NDArray[np.int64]

@@ -119,7 +119,7 @@ class HostedWorkers:
 
 
 def _plainly(spec: WorkerSpec, descriptor: int) -> subprocess.Popen[bytes]:
-    code = "import sys, glowplug.cluster.hosted as h; h.serve_plainly(sys.argv[1], int(sys.argv[2]))"
+    code = f"import sys; from {__name__} import serve_plainly; serve_plainly(sys.argv[1], int(sys.argv[2]))"
     return subprocess.Popen(
         [sys.executable, "-c", code, json.dumps(spec.to_json()), str(descriptor)],
         stdin=subprocess.DEVNULL,

@@ -28,16 +28,18 @@ class RecordedCall:
     failure: TensorFlowError | None = None
 
     @property
-    def says_something(self) -> bool:
-        """Whether there is anything in an answer, and a number in each floating-point one that is not empty.
+    def has_no_number(self) -> bool:
+        """Whether an answer has floating-point elements and none of them is a number.
 
         An image that is too small for a network ends as the average of nothing. To agree on that proves little.
         """
-        if self.answer is None:
-            return False
-        arrays = list(self.answer.values())
-        numbers = [array for array in arrays if array.dtype.kind in "fc" and array.size]
-        return any(array.size for array in arrays) and all(np.isfinite(array).any() for array in numbers)
+        arrays = [] if self.answer is None else self.answer.values()
+        return any(array.dtype.kind in "fc" and array.size and not np.isfinite(array).any() for array in arrays)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there is anything in an answer, and a number in each floating-point one that is not empty."""
+        return self.answer is not None and any(one.size for one in self.answer.values()) and not self.has_no_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def repeat(engine: Engine, call: RecordedCall, *, refusals: bool) -> dict[str, N
     try:
         answer = dict(zip(signature.outputs, engine.run(name, arrays), strict=True))
     except GlowplugError as error:
-        if not call.says_something:
+        if call.answer is None or call.has_no_number:
             return None
         raise OutputMismatchError(
             "the converted model refuses a call that its source answers", seen=f"{name}: {error}"

@@ -12,13 +12,14 @@ import functools
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from glowplug.bundle.tflite.model import TfliteModel
 from glowplug.core.dtypes import numpy_dtype
 from glowplug.core.errors import LibraryNotFoundError, UnknownNodeError, UnsupportedModelError
 from glowplug.core.manifest import Port, Signature
 from glowplug.core.notices import LITERT, held_back
+from glowplug.core.records import Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +35,7 @@ class Caller(Protocol):
         """Answer a call of a signature."""
 
 
-class Entry(NamedTuple):
+class Entry(Record):
     """A signature as LiteRT knows it: its key in the file, none where the main graph is meant, and the tensors."""
 
     key: str | None

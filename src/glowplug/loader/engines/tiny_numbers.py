@@ -16,12 +16,13 @@ import functools
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import NamedTuple
+
+from glowplug.core.records import Record
 
 _ENVIRONMENT_BYTES = 64  # `fenv_t` is smaller on all of them
 
 
-class _Word(NamedTuple):
+class _Word(Record):
     """Where the control word is in the C library's `fenv_t`, and which of its bits make tiny numbers zero."""
 
     offset: int

@@ -21,7 +21,7 @@ from glowplug.train.fingerprint.collector import collector_paused
 from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.survey import Survey
 from glowplug.train.fingerprint.walker import Walker
-from glowplug.train.trainer.learned_builds import build_ahead, builds_since, unbuilt_optimizers
+from glowplug.train.trainer.learned_builds import WatchedBuilds, build_ahead, unbuilt_parts
 from glowplug.train.verify.second_opinion import SecondOpinion
 from glowplug.train.verify.witness import Witness
 
@@ -72,7 +72,7 @@ class _Miss:
     key: Key | None = None
     expected: Entry | None = None
     reason: list[str] = field(default_factory=list)
-    unbuilt: list[int] = field(default_factory=list)  # optimizers that its first trace may build
+    unbuilt: list[int] = field(default_factory=list)  # layers and optimizers that its first trace may build
 
 
 class CachedFunction:
@@ -133,7 +133,7 @@ class CachedFunction:
         with _never_fatal("its key cannot be made"):
             walker = self._subject.walk(miss.arguments)
             key, entry = self._caching.find(walker)
-            unbuilt = [] if entry is not None else unbuilt_optimizers(walker)
+            unbuilt = [] if entry is not None else unbuilt_parts(walker)
             builds = self._caching.find_builds(walker) if unbuilt else None
             if builds is not None:
                 build_ahead(walker, builds)
@@ -194,11 +194,13 @@ class CachedFunction:
             if miss.arguments.kind in self._by_target:  # another thread was sooner
                 return self._function(*args, **kwargs)
             witness = Witness()
+            builds = WatchedBuilds(miss.walker, miss.unbuilt)
             began_ns = time.monotonic_ns()
-            concrete = self._traced(miss, args, kwargs, witness)
+            with builds.watching():
+                concrete = self._traced(miss, args, kwargs, witness)
             took_ns = time.monotonic_ns() - began_ns
             with self._harmless():
-                miss = self._with_what_was_built(miss)
+                miss = self._with_what_was_built(miss, builds)
             if self._failed or miss.key is None or collect.someone_else_collects():
                 return self._function(*args, **kwargs)
             lookup = self._caching.optimised.attach(concrete)
@@ -231,10 +233,10 @@ class CachedFunction:
             self._caching.traced(self._subject)
         return concrete
 
-    def _with_what_was_built(self, miss: _Miss) -> _Miss:
+    def _with_what_was_built(self, miss: _Miss, watched: WatchedBuilds) -> _Miss:
         """Keep what the first trace built; the second, which is the one that runs, belongs to what is there now."""
         try:
-            builds = [] if miss.walker is None else builds_since(miss.walker, miss.unbuilt)
+            builds = watched.found()
             if miss.walker is None or not builds:
                 return miss
             walker = self._subject.walk(miss.arguments)

@@ -121,14 +121,19 @@ class Entries:
         """Return the counts of restores of the entry for a key."""
         return Probation(self.store.path, key.digest, read_only=self.store.read_only)
 
-    def why_not(self, key: Key, function: str) -> tuple[str, list[Change]]:
-        """Return the name of the nearest trace of the same kind of function and what differs from
-        it, if any.
+    def why_not(self, key: Key, function: str, label: str) -> tuple[str, list[Change]]:
+        """Return the name of the nearest trace of what is called the same and what differs from it, if any: everything
+        differs from a step of another program's model.
         """
         known = [(item.name, header) for item, header in headers(self.store, limit=_NEAREST_OF)]
         if self._elsewhere is not None:
             known += self._elsewhere.headers(_NEAREST_ELSEWHERE)
-        alike = [(name, header) for name, header in known if header.info.get("function") == function]
+        called = (function, label)
+        alike = [
+            (name, header)
+            for name, header in known
+            if (header.info.get("function"), header.info.get("label")) == called
+        ]
         if not alike:
             return "", []
         nearest, header = max(alike, key=lambda one: _agreement(one[1].key, key))

@@ -1,0 +1,5 @@
+"""The same without the import."""
+
+import json
+
+print(json.dumps({"tensorflow": "tensorflow"}))
