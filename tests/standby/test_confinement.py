@@ -28,6 +28,7 @@ from .conftest import SOURCE
 REPORT = """
 import json, os, resource, signal
 status = dict(line.rstrip("\\n").split(":\\t", 1) for line in open("/proc/self/status") if ":\\t" in line)
+status["SigIgn"] = int(status["SigIgn"], 16) & ~(3 << 31)  # 32 and 33 are the C library's
 names = ("Umask", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb",
     "NoNewPrivs", "Seccomp", "Seccomp_filters", "Cpus_allowed_list", "Mems_allowed_list", "THP_enabled")
 def text(name):
@@ -237,6 +238,28 @@ def test_a_confined_caller_can_have_a_standby_of_its_own(standby):
     second = standby.run("-c", REPORT, preexec_fn=no_new_privs)
     assert (json.loads(first.stdout)[0]["NoNewPrivs"], json.loads(second.stdout)[0]["NoNewPrivs"]) == ("0", "1")
     assert len(standby.pids()) == 2
+
+
+def test_signals_that_the_c_library_keeps_to_itself_make_no_difference(running):
+    """Whoever starts everything with all signals ignored ignores these two as well: no program can, or can tell."""
+
+    def ignore() -> None:
+        if os.uname().machine != "x86_64":
+            os._exit(99)
+        for number in (32, 33):
+            if LIBC.syscall(13, number, struct.pack("QQQQ", signal.SIG_IGN, 0, 0, 0), None, 8) < 0:  # rt_sigaction
+                os._exit(99)
+
+    plain(running, ignore)
+    assert running.run("-c", "print('ran')", start=False, preexec_fn=ignore).stdout == "ran\n"
+
+
+def test_a_process_that_has_ended_is_not_one_that_is_kept_apart():
+    process = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it is there, and in no namespace any more
+    with pytest.raises(ProcessLookupError):
+        confinement.can_see(process.pid)
+    process.wait()
 
 
 def test_it_costs_little():

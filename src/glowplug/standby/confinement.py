@@ -56,6 +56,8 @@ _LASTING_FILES = {
     "attr/apparmor/current": "AppArmor profile",
     "attr/smack/current": "Smack label",
 }
+# The C library keeps signals 32 and 33 to itself: it gives the latter a handler with a process's first thread.
+_OF_PROGRAMS = ~(1 << 31 | 1 << 32)
 _GIVEN_FILES = {"oom_score_adj": "oom_score_adj", "timerslack_ns": "timer slack"}
 _LIMITS = tuple(sorted(name for name in dir(resource) if name.startswith("RLIMIT_")))
 # Read when a process begins: the size of threads' stacks, the layout of memory, what a library may map.
@@ -83,6 +85,7 @@ def given() -> dict[str, str]:
     """Return what a child can take over from its caller, where the kernel lets it."""
     status = _status()
     found = {label: status.get(line, "") for line, label in _GIVEN_LINES.items()}
+    found["ignored signals"] = f"{int(found['ignored signals'] or '0', 16) & _OF_PROGRAMS:016x}"
     found.update((label, _file(name)) for name, label in _GIVEN_FILES.items())
     found.update((name, str(resource.getrlimit(getattr(resource, name)))) for name in _LIMITS)
     found["priority"] = str(os.getpriority(os.PRIO_PROCESS, 0))
@@ -111,10 +114,15 @@ def require_comparable() -> None:
 
 
 def can_see(pid: int) -> bool:
-    """Tell whether the kernel lets this process look at that one, as only those do who are under no stricter rules."""
+    """Tell whether the kernel lets this process look at that one, as only those do who are under no stricter rules.
+
+    Raises `ProcessLookupError` if that one has ended or is about to: it is in no namespace any more.
+    """
     try:
         os.readlink(f"/proc/{pid}/ns/mnt")
-    except OSError:
+    except FileNotFoundError:
+        raise ProcessLookupError(f"process {pid} has ended") from None
+    except PermissionError:
         return False
     return True
 

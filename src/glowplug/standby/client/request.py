@@ -201,8 +201,11 @@ def _ask(
         return Declined("the standby went away", gone=True)
     if is_stopped(standby):
         return Declined(f"the standby (process {standby}) is stopped", unusual=True)
-    if not confinement.can_see(standby):
-        return Declined("the kernel keeps this process and the standby apart")
+    try:
+        if not confinement.can_see(standby):
+            return Declined("the kernel keeps this process and the standby apart")
+    except ProcessLookupError:
+        return Declined("the standby went away", gone=True)
     inherited = request["descriptors"][len(descriptors) :]
     body = wire.memory_file(request)
     directory = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
