@@ -1,4 +1,4 @@
-"""Lower CPU and IO priority: for the length of a block, where the system lets a process take it back, or for good."""
+"""A lower priority and fewer processors: for the length of a block, as far as a process may return, or for good."""
 
 from __future__ import annotations
 
@@ -22,32 +22,39 @@ def step_aside() -> None:
     idle nothing would ever be packed.
     """
     os.nice(19)
-    with contextlib.suppress(OSError, AttributeError):
-        processors = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, processors[len(processors) // 2 :])
+    _take_half(os.sched_getaffinity(0))
     _set_io(_IDLE)
 
 
 @contextlib.contextmanager
 def lowered() -> Iterator[None]:
-    """Run the block at low priority.
+    """Run the block on half of the processors and at low priority, so that who serves meanwhile finds a free one.
 
-    Only a privileged process may raise its own priority again. Without that right the block runs as it is: a model
-    that served with low priority for good would be worse.
+    Only a privileged process may raise its own priority again. Without that right it stays as it is: a model that
+    served with low priority for good would be worse. What the block starts must not count the processors itself.
     """
+    processors = os.sched_getaffinity(0)
     before = os.getpriority(os.PRIO_PROCESS, 0)
-    if not _may_return(before):
-        yield
-        return
-    os.setpriority(os.PRIO_PROCESS, 0, min(before + _NICE, 19))
-    _set_io(_BEST_EFFORT_LOWEST)
+    returns = _may_return(before)
+    _take_half(processors)
+    if returns:
+        os.setpriority(os.PRIO_PROCESS, 0, min(before + _NICE, 19))
+        _set_io(_BEST_EFFORT_LOWEST)
     try:
         yield
     finally:
-        for thread in _threads():  # those that TensorFlow started meanwhile inherited the low priority
+        for thread in _threads():  # those that TensorFlow started meanwhile inherited all of it
             with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, thread, before)
-            _set_io(_NONE, thread)
+                os.sched_setaffinity(thread, processors)
+            if returns:
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, thread, before)
+                _set_io(_NONE, thread)
+
+
+def _take_half(processors: set[int]) -> None:
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, sorted(processors)[len(processors) // 2 :])
 
 
 def _may_return(before: int) -> bool:

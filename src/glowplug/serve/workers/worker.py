@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,8 @@ def main(channel: socket.socket, spec: WorkerSpec) -> int:
         signal.signal(number, signal.SIG_IGN)
     channel.setblocking(True)
     try:
+        if spec.background:
+            spec = _with_threads(spec)
         with priority.lowered() if spec.background else contextlib.nullcontext():
             engine = _load_and_warm(channel, spec)
     except GlowplugError as error:
@@ -56,6 +58,14 @@ def main(channel: socket.socket, spec: WorkerSpec) -> int:
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         _serve(channel, engine)
     return 0
+
+
+def _with_threads(spec: WorkerSpec) -> WorkerSpec:
+    """Say how many threads an engine would choose, which while it loads in the background sees fewer processors."""
+    count = len(os.sched_getaffinity(0))
+    return replace(
+        spec, intra_op_threads=spec.intra_op_threads or count, inter_op_threads=spec.inter_op_threads or count
+    )
 
 
 def _give_up(channel: socket.socket, reason: str) -> int:
