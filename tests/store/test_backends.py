@@ -47,6 +47,9 @@ def test_what_is_written_is_read_in_ranges(place: Place) -> None:
     assert bytes(place.backend.read(place.child("a/b c"), 0, len(data))) == data
     assert bytes(place.backend.read(place.child("a/b c"), 5 * MB, 5 * MB + 7)) == data[5 * MB : 5 * MB + 7]
     assert bytes(place.backend.read(place.child("a/b c"), 9 * MB - 3, 10 * MB)) == data[-3:]
+    pieces = [bytes(each) for each in place.backend.pieces(place.child("a/b c"), 3, 9 * MB - 2, 4 * MB)]
+    assert b"".join(pieces) == data[3:-2]
+    assert len(pieces) > 1
     place.backend.write(place.child("a/b c"), b"less")
     assert place.backend.size(place.child("a/b c")) == 4
 

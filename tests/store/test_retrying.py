@@ -105,3 +105,43 @@ def test_a_listing_without_end_is_refused(monkeypatch):
     endless.list = lambda prefix: count()
     with pytest.raises(StorageError, match="more than 10 objects"):
         Retrying(endless).list("a")
+
+
+class Breaking:
+    """A backend that hands out an object while it arrives, two bytes at a time, and breaks off after so many pieces."""
+
+    def __init__(self, data: bytes, *breaks: int) -> None:
+        self.data, self.breaks, self.asked = data, list(breaks), []
+
+    def stream(self, path, start, end):
+        self.asked.append((start, end))
+        pieces = range(start, min(end, len(self.data)), 2)
+        for at in pieces[: self.breaks[0]] if self.breaks else pieces:
+            yield self.data[at : min(at + 2, end)]
+        if self.breaks:
+            self.breaks.pop(0)
+            raise unreachable()
+
+
+def test_an_answer_that_breaks_off_goes_on_from_there():
+    backend = Breaking(b"0123456789", 1, 0, 2)
+    pieces = Retrying(backend, retries=3, sleep=lambda seconds: None).pieces("a", 1, 10, 4)
+    assert b"".join(pieces) == b"123456789"
+    assert backend.asked == [(1, 10), (3, 10), (3, 10), (7, 10)]
+
+
+def test_an_answer_that_always_breaks_off_is_given_up_however_far_it_comes():
+    backend = Breaking(b"0123456789" * 9, *[1] * 9)
+    with pytest.raises(UnreachableError):
+        list(Retrying(backend, retries=3, sleep=lambda seconds: None).pieces("a", 0, 90, 4))
+    assert len(backend.asked) == 4
+
+
+def test_a_storage_without_streams_is_read_piece_by_piece_until_it_ends():
+    class Plain:
+        def read(self, path, start, end):
+            return b"0123456789"[start:end]
+
+    retrying = Retrying(Plain())
+    assert list(retrying.pieces("a", 1, 8, 3)) == [b"123", b"456", b"7"]
+    assert list(retrying.pieces("a", 8, 99, 3)) == [b"89"]

@@ -3,7 +3,8 @@
 A backend is four operations on names below a root (a bucket, a host, a file system), and two for housekeeping: what
 lies directly in a folder, and to remove an object. It splits nothing, retries nothing and caches nothing: ranges,
 retries and the bound on connections are the same for all, above. Every failure is one of `StorageError`; only an
-`UnreachableError` is worth trying again.
+`UnreachableError` is worth trying again. One that can hand out a long answer while it arrives has
+`stream(path, start, end) -> Iterator[Data]` besides.
 """
 
 from __future__ import annotations

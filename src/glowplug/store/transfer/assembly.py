@@ -139,19 +139,19 @@ class Assembly:
             if before is not None:
                 digest.update(before)
                 done = begun.done
-        while done < part.size:
-            left = part.size - done
-            size = min(self._piece_bytes, left) if self._place.backend.splits else left
-            begin = part.start + done
-            with self._slots.one():
-                data = self._place.backend.read(part.object, begin, begin + size)
-            if len(data) != size:
-                raise _damaged("an object of the storage is cut off", f"{part.object} ({begin + len(data)} bytes)")
-            digest.update(data)
-            with self._gate.passed():
-                _write(self._content / path, offset + done, data)
-                done += size
-                self._journal.note(part.key, Begun(done, digest.hexdigest()))
+        begin, end = part.start + done, part.start + part.size
+        with self._slots.one():
+            for data in self._place.backend.pieces(part.object, begin, end, self._piece_bytes):
+                if len(data) > part.size - done:
+                    raise _damaged("an object of the storage is longer than it should be", part.object)
+                digest.update(data)
+                with self._gate.passed():
+                    _write(self._content / path, offset + done, data)
+                    done += len(data)
+                    self._journal.note(part.key, Begun(done, digest.hexdigest()))
+        if done != part.size:
+            self._journal.drop(part.key)  # there is nothing to go on with
+            raise _damaged("an object of the storage is cut off", f"{part.object} ({part.start + done} bytes)")
         return digest.hexdigest()
 
     def _spread(self, part: Part) -> None:

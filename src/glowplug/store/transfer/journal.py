@@ -32,6 +32,10 @@ class Journal:
         """Add a line; safe from many threads, since a write appends whole."""
         os.write(self._descriptor, json.dumps([part, begun.done, begun.digest]).encode() + b"\n")
 
+    def drop(self, part: str) -> None:
+        """Let nobody go on with a part."""
+        self.note(part, Begun(0, ""))
+
     def __enter__(self) -> Journal:
         return self
 
@@ -46,6 +50,6 @@ def _read(path: Path) -> dict[str, Begun]:
         for line in path.read_bytes().splitlines():
             with contextlib.suppress(ValueError, TypeError):
                 part, done, digest = json.loads(line)
-                if type(done) is int and done > 0:
+                if type(done) is int:
                     found[str(part)] = Begun(done, str(digest))
-    return found
+    return {part: begun for part, begun in found.items() if begun.done > 0}

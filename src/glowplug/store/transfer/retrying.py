@@ -53,6 +53,36 @@ class Retrying:
         """Return a range of an object."""
         return self._persist(lambda: self._backend.read(path, start, end))
 
+    def pieces(self, path: str, start: int, end: int, size: int) -> Iterator[Data]:
+        """Return a range of an object piece by piece; fewer bytes only where the object ends before.
+
+        Where the storage can, that is one answer, taken as it arrives, and what breaks off is asked for from there.
+        Else a piece is an answer of its own, of this size.
+        """
+        stream = getattr(self._backend, "stream", None)
+        return self._reads(path, start, end, size) if stream is None else self._stream(stream, path, start, end)
+
+    def _reads(self, path: str, start: int, end: int, size: int) -> Iterator[Data]:
+        while start < end:
+            until = min(start + size, end) if self.splits else end
+            data = self.read(path, start, until)
+            yield data
+            start = until if len(data) == until - start else end  # the object has ended
+
+    def _stream(
+        self, stream: Callable[[str, int, int], Iterator[Data]], path: str, start: int, end: int
+    ) -> Iterator[Data]:
+        attempt = 0  # for all of it: a storage that gives a byte an attempt is given up as well
+        while start < end:
+            try:
+                for data in stream(path, start, end):
+                    start += len(data)
+                    yield data
+                return
+            except UnreachableError as error:
+                self._pause(attempt, error)
+                attempt += 1
+
     def write(self, path: str, data: Data) -> None:
         """Store an object. Doing it twice is the same as once, so it may be tried again too."""
         self._persist(lambda: self._backend.write(path, data))
@@ -85,11 +115,15 @@ class Retrying:
             try:
                 return operation()
             except UnreachableError as error:
-                wish = error.retry_after_s or 0.0
-                if attempt >= self._retries or wish > LONGEST_WISH_S or self._given_up.is_set():
-                    raise
-                self._sleep(wish + delay_s(attempt))
+                self._pause(attempt, error)
                 attempt += 1
+
+    def _pause(self, attempt: int, error: UnreachableError) -> None:
+        """Wait before the next attempt, or raise the error of the last one."""
+        wish = error.retry_after_s or 0.0
+        if attempt >= self._retries or wish > LONGEST_WISH_S or self._given_up.is_set():
+            raise error
+        self._sleep(wish + delay_s(attempt))
 
 
 def delay_s(attempt: int) -> float:
