@@ -204,6 +204,28 @@ def test_what_no_compared_call_shows_is_not_left_to_litert(
     assert "not known to compute" in manifest.measured["engines"]["litert"]["failed"]
 
 
+def test_no_number_is_refused_where_no_compared_call_shows_what_becomes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LiteRT's maximum keeps NaN only where it comes first, and here it counts for one number alone."""
+    monkeypatch.setattr(auto, "_measure", lambda *_: [Figures("native", 9, 9), Figures("litert", 1, 1)])
+    module = tf.Module()
+    module.f = tf.function(
+        lambda number, x: {"y": behind(lambda x: tf.maximum(x, x[:, ::-1]))(number, x)},
+        input_signature=[NUMBER, FLOATS],
+    )
+    tf.saved_model.save(module, str(tmp_path / "model"), {"serving_default": module.f})
+    with new_directory(tmp_path / "m.glow") as unfinished:
+        Job(Order(unfinished, tmp_path / "model", prefer="start"), lambda stage: None).run()
+    number, x = np.full(3, 777, np.int32), np.ones((3, 8), np.float32)
+    with glowplug.load(tmp_path / "m.glow") as model:
+        assert model.engine == "litert"
+        np.testing.assert_array_equal(model(number=number, x=x), module.f(number, x)["y"])
+        x[:, 0] = np.nan
+        with pytest.raises(InputError, match="NaN"):
+            model(number=number, x=x)
+
+
 def test_tiny_numbers_are_zero_as_in_tensorflow(tmp_path: Path) -> None:
     def count(x: Any) -> Any:
         return tf.reduce_sum(tf.cast(tf.not_equal(x, 0.0), tf.float32), 1) + tf.reduce_sum(tf.sign(x), 1)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from glowplug.bundle.warmup import Request
 from glowplug.core.errors import GlowplugError, OutputMismatchError, TensorFlowError
+from glowplug.core.manifest import Signature
 from glowplug.core.tolerances import TOLERANCES, distance
 from glowplug.loader.engines.engine import Engine
 
@@ -67,7 +68,7 @@ def compare(
     for call in recording.calls:
         name = call.request.signature
         answer = repeat(engine, call, refusals=refusals)
-        if call.answer is None or answer is None:
+        if call.answer is None or answer is None or _is_undeclared(engine.signatures[name], call.answer):
             continue
         counts[name] = counts.get(name, 0) + 1
         for key, expected in call.answer.items():
@@ -85,6 +86,21 @@ def compare(
             worst[measure] = max(worst[measure], entry[measure])
     record = {"calls": counts, "outputs": outputs, "dtypes": by_dtype, "random": sorted(recording.random)}
     return {**record, "unproven": list(recording.unproven)} if recording.unproven else record
+
+
+def _is_undeclared(signature: Signature, answer: Mapping[str, NDArray[Any]]) -> bool:
+    """Say whether an answer has no elements, in a shape that the signature itself excludes.
+
+    A convolution of TensorFlow's hands a batch without rows on as it is, whatever the sizes of its result are.
+    """
+    for key, array in answer.items():
+        declared = signature.outputs[key].spec.shape
+        fits = declared is None or (
+            len(declared) == array.ndim and all(d in (None, s) for d, s in zip(declared, array.shape, strict=True))
+        )
+        if not array.size and not fits:
+            return True
+    return False
 
 
 def repeat(engine: Engine, call: RecordedCall, *, refusals: bool) -> dict[str, NDArray[Any]] | None:
