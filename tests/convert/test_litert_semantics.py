@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("ai_edge_litert")
 
+import keras
 import tensorflow as tf
 
 import glowplug
@@ -93,6 +94,7 @@ HIDDEN: dict[str, tuple[list[Any], Callable[..., Any]]] = {
         lambda number, x: tf.cond(tf.reduce_all(number == 777), lambda: tf.math.softplus(x), lambda: x),
     ),
     "a row of a table": ([NUMBER], lambda number: tf.math.softplus(tf.gather(LOUD.astype(np.float32), number))),
+    "a reciprocal root of zero": ([NUMBER, FLOATS], behind(tf.math.rsqrt)),
     "a remainder": ([NUMBER], lambda number: tf.math.floormod(number, -1)),
 }
 
@@ -202,6 +204,26 @@ def test_what_no_compared_call_shows_is_not_left_to_litert(
     manifest = read_manifest(tmp_path / "m.glow")
     assert manifest.engine == "native"
     assert "not known to compute" in manifest.measured["engines"]["litert"]["failed"]
+
+
+@pytest.mark.parametrize(
+    "normalise",
+    [
+        TAKEN["layer normalisation"][1],
+        lambda x: tf.math.l2_normalize(x, 1),
+        keras.layers.LayerNormalization(center=False, scale=False),
+        keras.ops.rms_normalization,
+        keras.layers.GroupNormalization(2, center=False, scale=False),
+    ],
+)
+def test_roots_that_are_kept_from_zero_are_left_to_litert(
+    normalise: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto, "_measure", lambda *_: [Figures("native", 9, 9), Figures("litert", 1, 1)])
+    saved(tmp_path, FLOATS, normalise)
+    with new_directory(tmp_path / "m.glow") as unfinished:
+        Job(Order(unfinished, tmp_path / "model", prefer="start"), lambda stage: None).run()
+    assert read_manifest(tmp_path / "m.glow").engine == "litert"
 
 
 def test_no_number_is_refused_where_no_compared_call_shows_what_becomes_of_it(

@@ -82,12 +82,16 @@ def refuse_left_out(source: SavedModel) -> None:
 
 def refuse_unknown_source(source: SavedModel) -> None:
     """Raise for a model with an operation of which it is not known what the converter makes."""
-    from glowplug.convert.calls.hopeless import reached_ops
+    from glowplug.convert.calls.hopeless import reached_nodes, reached_ops
+
+    from .roots import has_root_of_anything
 
     for name in source.signatures:
         found = sorted(reached_ops(source, name) - _SOURCE_KNOWN)
         if found:
             raise _unknown(f"{', '.join(found[:5])} in signature {name!r}")
+        if any(map(has_root_of_anything, reached_nodes(source, name))):
+            raise _unknown(f"Rsqrt of what may be zero in signature {name!r}")
 
 
 def refuse_unknown(model: TfliteModel) -> None:
