@@ -151,3 +151,11 @@ def test_a_batch_of_none_in_a_shape_that_the_signature_excludes_says_nothing() -
     full = RecordedCall(Request("serving_default", {"x": y}), {"y": np.zeros((2, 7), "float32")})
     with pytest.raises(OutputMismatchError):
         compare(converted, Recording((full,), frozenset(), ()))
+
+
+def test_what_the_source_refuses_may_be_answered_with_nothing_only() -> None:
+    """The first row of a batch without rows is whatever lies in memory."""
+    call = RecordedCall(Request("serving_default", {"x": np.zeros((0, 4), "float32")}), None)
+    assert repeat(Answering("float32", same), call, refusals=True) is not None
+    with pytest.raises(OutputMismatchError, match="answers a call that its source refuses"):
+        repeat(Answering("float32", lambda x: np.ones(4, "float32")), call, refusals=True)

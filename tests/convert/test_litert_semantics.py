@@ -75,6 +75,7 @@ LEFT: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "an assertion": (FLOATS, refuses_the_largest),
     "a check of numbers": (FLOATS, lambda x: tf.debugging.check_numerics(x, "bad") * 2),
     "a reciprocal root of zero": (FLOATS, tf.math.rsqrt),
+    "the first of no rows": (FLOATS, lambda x: x[0]),
 }
 
 
