@@ -249,6 +249,17 @@ def test_no_number_is_refused_where_no_compared_call_shows_what_becomes_of_it(
             model(number=number, x=x)
 
 
+def test_rows_without_elements_are_refused_and_leave_no_trace(tmp_path: Path) -> None:
+    """Stock TensorFlow refuses them here, too. LiteRT would answer from memory, and give its usual kernels up."""
+    stock = saved(tmp_path, OPEN, lambda x: x[:, 0] + 1.0)
+    with glowplug.load(pack(tmp_path)) as model:
+        for rows in (0, 2):
+            with pytest.raises(InputError, match="no elements"):
+                model(np.zeros((rows, 0), np.float32))
+        for x in (np.full((2, 3), np.inf, np.float32), np.zeros((0, 3), np.float32)):
+            np.testing.assert_array_equal(model(x), stock(tf.constant(x))["y"].numpy())
+
+
 def test_tiny_numbers_are_zero_as_in_tensorflow(tmp_path: Path) -> None:
     def count(x: Any) -> Any:
         return tf.reduce_sum(tf.cast(tf.not_equal(x, 0.0), tf.float32), 1) + tf.reduce_sum(tf.sign(x), 1)
