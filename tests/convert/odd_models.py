@@ -581,6 +581,15 @@ def wide_types(directory: Path) -> Calls:
 
 
 @odd
+def quotients_of_integers(directory: Path) -> Calls:
+    """Fails wherever a divisor is zero, as most made-up integers are somewhere."""
+    specs = spec([None, 8], tf.int32, "a"), spec([None, 8], tf.int32, "b")
+    of_function(directory, lambda a, b: {"quotient": a // b, "remainder": tf.math.floormod(a, b)}, *specs)
+    a, b = np.arange(-8, 8, dtype=np.int32).reshape(2, 8), np.array([[3], [-3]], np.int32) * np.ones((2, 8), np.int32)
+    return [(DEFAULT, {"a": a, "b": b})]
+
+
+@odd
 def dataset_inside(directory: Path) -> Calls:
     """Reduces a `tf.data` pipeline inside of the signature."""
 

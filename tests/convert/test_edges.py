@@ -10,7 +10,7 @@ import pytest
 
 from glowplug.bundle.warmup import Request
 from glowplug.convert.calls.edges import compare_edges, record_edges
-from glowplug.convert.calls.equivalence import RecordedCall, Recording, repeat
+from glowplug.convert.calls.equivalence import RecordedCall, Recording, compare, repeat
 from glowplug.core.errors import InputError, OutputMismatchError
 from glowplug.core.manifest import Port, Signature, TensorSpec
 from glowplug.core.tolerances import TOLERANCES
@@ -102,6 +102,16 @@ def test_what_is_no_number_is_remembered_and_not_refused() -> None:
     assert proven(Answering("float32", same), bounded) == 1e18
 
 
+def test_what_is_no_number_is_tried_in_several_places() -> None:
+    """An answer may depend on where it is, and on what is beside it."""
+
+    def where_first(x: Any) -> Any:
+        return np.where(np.isnan(x[:, :2]), x[:, :2], np.fmax(x[:, :2], x[:, 2:]))
+
+    source = Answering("float32", lambda x: np.maximum(x[:, :2], x[:, 2:]))
+    assert proven(source, Answering("float32", where_first)) == 3e38
+
+
 def test_what_rounding_does_to_the_source_is_no_difference() -> None:
     def steep(x: Any) -> Any:  # beyond some thousands the sine of a rounded number says nothing of that of the number
         return np.where(np.abs(x) < 3e4, np.sin(x.astype(np.float64)), x).astype(np.float32)
@@ -128,3 +138,24 @@ def test_a_batch_of_none_that_the_source_answers_may_not_be_refused(dtype):
         else:
             with pytest.raises(OutputMismatchError, match="refuses a call that its source answers"):
                 repeat(converted, call, refusals=True)
+
+
+def test_a_batch_of_none_in_a_shape_that_the_signature_excludes_says_nothing() -> None:
+    """TensorFlow's convolutions answer a batch without rows in the shape of their input."""
+    x, y = np.zeros((0, 4), "float32"), np.ones((2, 4), "float32")
+    converted = Answering("float32", same)
+    right = RecordedCall(Request("serving_default", {"x": y}), {"y": y})
+    undeclared = RecordedCall(Request("serving_default", {"x": x}), {"y": np.zeros((0, 7), "float32")})
+    record = compare(converted, Recording((right, undeclared), frozenset(), ()))
+    assert record["calls"] == {"serving_default": 1}
+    full = RecordedCall(Request("serving_default", {"x": y}), {"y": np.zeros((2, 7), "float32")})
+    with pytest.raises(OutputMismatchError):
+        compare(converted, Recording((full,), frozenset(), ()))
+
+
+def test_what_the_source_refuses_may_be_answered_with_nothing_only() -> None:
+    """The first row of a batch without rows is whatever lies in memory."""
+    call = RecordedCall(Request("serving_default", {"x": np.zeros((0, 4), "float32")}), None)
+    assert repeat(Answering("float32", same), call, refusals=True) is not None
+    with pytest.raises(OutputMismatchError, match="answers a call that its source refuses"):
+        repeat(Answering("float32", lambda x: np.ones(4, "float32")), call, refusals=True)

@@ -13,11 +13,11 @@ from glowplug.bundle.tflite.model import check_tflite
 from glowplug.bundle.warmup import Request
 from glowplug.convert.calls.edges import EVERYDAY, Edge, compare_edges, record_edges
 from glowplug.convert.calls.equivalence import RecordedCall, Recording
-from glowplug.convert.litert.operations import refuse_unknown
+from glowplug.convert.litert.operations import is_known_beyond_numbers, refuse_unknown
 from glowplug.core.errors import OutputMismatchError, UnsupportedModelError
 from glowplug.core.manifest import Port, Signature, TensorSpec
 
-ADD, GATHER, DIV, CAST, FLOOR_MOD, SIN, POW = 0, 36, 42, 53, 95, 66, 78
+ADD, GATHER, DIV, CAST, FLOOR_MOD, SIN, POW, EXP, MAXIMUM = 0, 36, 42, 53, 95, 66, 78, 47, 55
 BOOL = 6
 
 
@@ -58,6 +58,13 @@ def test_what_computes_the_same_for_all_finite_numbers_is_known(code: int, made:
 def test_what_does_not_is_named_with_its_type(code: int, made: int, given: tuple[int, ...], named: str) -> None:
     with pytest.raises(UnsupportedModelError, match=f": {named};"):
         refuse_unknown(check_tflite(of(code, made, *given)))
+
+
+def test_what_treats_no_numbers_otherwise_is_told_apart() -> None:
+    """A maximum keeps NaN only where it comes first; the exponential of NaN is zero."""
+    assert is_known_beyond_numbers(check_tflite(of(ADD, FLOAT32, FLOAT32, FLOAT32)))
+    assert not is_known_beyond_numbers(check_tflite(of(MAXIMUM, FLOAT32, FLOAT32, FLOAT32)))
+    assert not is_known_beyond_numbers(check_tflite(of(EXP, FLOAT32, FLOAT32)))
 
 
 def asked(*kinds: str, by_value: bool = False) -> list[dict[str, np.ndarray]]:

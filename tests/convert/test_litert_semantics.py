@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("ai_edge_litert")
 
+import keras
 import tensorflow as tf
 
 import glowplug
@@ -74,6 +75,7 @@ LEFT: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "an assertion": (FLOATS, refuses_the_largest),
     "a check of numbers": (FLOATS, lambda x: tf.debugging.check_numerics(x, "bad") * 2),
     "a reciprocal root of zero": (FLOATS, tf.math.rsqrt),
+    "the first of no rows": (FLOATS, lambda x: x[0]),
 }
 
 
@@ -93,6 +95,7 @@ HIDDEN: dict[str, tuple[list[Any], Callable[..., Any]]] = {
         lambda number, x: tf.cond(tf.reduce_all(number == 777), lambda: tf.math.softplus(x), lambda: x),
     ),
     "a row of a table": ([NUMBER], lambda number: tf.math.softplus(tf.gather(LOUD.astype(np.float32), number))),
+    "a reciprocal root of zero": ([NUMBER, FLOATS], behind(tf.math.rsqrt)),
     "a remainder": ([NUMBER], lambda number: tf.math.floormod(number, -1)),
 }
 
@@ -202,6 +205,59 @@ def test_what_no_compared_call_shows_is_not_left_to_litert(
     manifest = read_manifest(tmp_path / "m.glow")
     assert manifest.engine == "native"
     assert "not known to compute" in manifest.measured["engines"]["litert"]["failed"]
+
+
+@pytest.mark.parametrize(
+    "normalise",
+    [
+        TAKEN["layer normalisation"][1],
+        lambda x: tf.math.l2_normalize(x, 1),
+        keras.layers.LayerNormalization(center=False, scale=False),
+        keras.ops.rms_normalization,
+        keras.layers.GroupNormalization(2, center=False, scale=False),
+    ],
+)
+def test_roots_that_are_kept_from_zero_are_left_to_litert(
+    normalise: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto, "_measure", lambda *_: [Figures("native", 9, 9), Figures("litert", 1, 1)])
+    saved(tmp_path, FLOATS, normalise)
+    with new_directory(tmp_path / "m.glow") as unfinished:
+        Job(Order(unfinished, tmp_path / "model", prefer="start"), lambda stage: None).run()
+    assert read_manifest(tmp_path / "m.glow").engine == "litert"
+
+
+def test_no_number_is_refused_where_no_compared_call_shows_what_becomes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LiteRT's maximum keeps NaN only where it comes first, and here it counts for one number alone."""
+    monkeypatch.setattr(auto, "_measure", lambda *_: [Figures("native", 9, 9), Figures("litert", 1, 1)])
+    module = tf.Module()
+    module.f = tf.function(
+        lambda number, x: {"y": behind(lambda x: tf.maximum(x, x[:, ::-1]))(number, x)},
+        input_signature=[NUMBER, FLOATS],
+    )
+    tf.saved_model.save(module, str(tmp_path / "model"), {"serving_default": module.f})
+    with new_directory(tmp_path / "m.glow") as unfinished:
+        Job(Order(unfinished, tmp_path / "model", prefer="start"), lambda stage: None).run()
+    number, x = np.full(3, 777, np.int32), np.ones((3, 8), np.float32)
+    with glowplug.load(tmp_path / "m.glow") as model:
+        assert model.engine == "litert"
+        np.testing.assert_array_equal(model(number=number, x=x), module.f(number, x)["y"])
+        x[:, 0] = np.nan
+        with pytest.raises(InputError, match="NaN"):
+            model(number=number, x=x)
+
+
+def test_rows_without_elements_are_refused_and_leave_no_trace(tmp_path: Path) -> None:
+    """Stock TensorFlow refuses them here, too. LiteRT would answer from memory, and give its usual kernels up."""
+    stock = saved(tmp_path, OPEN, lambda x: x[:, 0] + 1.0)
+    with glowplug.load(pack(tmp_path)) as model:
+        for rows in (0, 2):
+            with pytest.raises(InputError, match="no elements"):
+                model(np.zeros((rows, 0), np.float32))
+        for x in (np.full((2, 3), np.inf, np.float32), np.zeros((0, 3), np.float32)):
+            np.testing.assert_array_equal(model(x), stock(tf.constant(x))["y"].numpy())
 
 
 def test_tiny_numbers_are_zero_as_in_tensorflow(tmp_path: Path) -> None:

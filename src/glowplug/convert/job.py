@@ -203,6 +203,7 @@ class Job:
             self.recording,
             self._requests,
             quantization,
+            known_only=chosen_by_us,
             releases={"tensorflow": open_library().version},
         )
 

@@ -28,6 +28,7 @@ Make = Callable[[NDArray[Any]], NDArray[Any]]
 
 EVERYDAY = 1.0
 NOT_FINITE = float("inf")
+LARGEST_FINITE = 3e38  # that is tried
 # Magnitudes of floating-point inputs, each a call; beyond the first ones a model may be kept from being called.
 LARGE = (30.0, 1e3, 1e6, 1e12, 1e18, 1e30)
 _FLOATING = "fV"  # kinds of numpy's types; bfloat16 is of the second one
@@ -121,6 +122,7 @@ def edge_inputs(template: Mapping[str, NDArray[Any]], ports: Mapping[str, Port])
     yield from ((EVERYDAY, one) for one in _other_sizes(template, ports))
     if kinds & set(_FLOATING):
         yield from ((magnitude, changed(_FLOATING, redrawn(make))) for magnitude, make in _float_makers())
+        yield from ((NOT_FINITE, one) for one in _without_numbers(template, random))
     if kinds & {"i", "u"}:
         yield from ((EVERYDAY, changed("iu", drawn(bound))) for bound in _INTEGERS)
     if "b" in kinds:
@@ -140,8 +142,30 @@ def _float_makers() -> Iterator[tuple[float, Make]]:
     yield EVERYDAY, lambda x: np.round(4 * x) / 2
     yield from ((EVERYDAY, scaled(scale)) for scale in (1e-40, 1e-20, 1e-6))
     yield from ((scale, scaled(scale)) for scale in LARGE)
-    yield 3e38, lambda x: np.sign(x) * 3e38
+    yield LARGEST_FINITE, lambda x: np.sign(x) * LARGEST_FINITE
     yield from ((NOT_FINITE, strewn(strange)) for strange in (np.nan, np.inf, -np.inf))
+
+
+def _without_numbers(template: Mapping[str, NDArray[Any]], random: np.random.Generator) -> Iterator[Inputs]:
+    """Yield numbers among which others are none, in all inputs at once and in each alone.
+
+    The larger of two is NaN for some kernels only where the first one is, and the least of a row where it begins so.
+    """
+    floating = [name for name, array in template.items() if array.dtype.kind in _FLOATING]
+
+    def mixed(names: Sequence[str], *strange: float) -> Inputs:
+        made = dict(template)
+        for name in floating:
+            numbers = random.standard_normal(template[name].shape)
+            if name in names:
+                numbers = np.where(random.random(numbers.shape) < 0.3, random.choice(strange, numbers.shape), numbers)
+            made[name] = _of_type(numbers, template[name].dtype)
+        return made
+
+    yield mixed(floating, np.nan)
+    yield mixed(floating, np.nan, np.inf, -np.inf)
+    if len(floating) > 1:
+        yield from (mixed([name], np.nan) for name in floating)
 
 
 def _beyond_32_bits(template: Mapping[str, NDArray[Any]]) -> Iterator[Inputs]:

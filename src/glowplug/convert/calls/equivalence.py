@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from glowplug.bundle.warmup import Request
 from glowplug.core.errors import GlowplugError, OutputMismatchError, TensorFlowError
+from glowplug.core.manifest import Signature
 from glowplug.core.tolerances import TOLERANCES, distance
 from glowplug.loader.engines.engine import Engine
 
@@ -67,7 +68,7 @@ def compare(
     for call in recording.calls:
         name = call.request.signature
         answer = repeat(engine, call, refusals=refusals)
-        if call.answer is None or answer is None:
+        if call.answer is None or answer is None or _is_undeclared(engine.signatures[name], call.answer):
             continue
         counts[name] = counts.get(name, 0) + 1
         for key, expected in call.answer.items():
@@ -87,6 +88,21 @@ def compare(
     return {**record, "unproven": list(recording.unproven)} if recording.unproven else record
 
 
+def _is_undeclared(signature: Signature, answer: Mapping[str, NDArray[Any]]) -> bool:
+    """Say whether an answer has no elements, in a shape that the signature itself excludes.
+
+    A convolution of TensorFlow's hands a batch without rows on as it is, whatever the sizes of its result are.
+    """
+    for key, array in answer.items():
+        declared = signature.outputs[key].spec.shape
+        fits = declared is None or (
+            len(declared) == array.ndim and all(d in (None, s) for d, s in zip(declared, array.shape, strict=True))
+        )
+        if not array.size and not fits:
+            return True
+    return False
+
+
 def repeat(engine: Engine, call: RecordedCall, *, refusals: bool) -> dict[str, NDArray[Any]] | None:
     """Return what the converted model answers, or `None` where it refuses what its source does not answer, or only
     with what is no number."""
@@ -100,7 +116,8 @@ def repeat(engine: Engine, call: RecordedCall, *, refusals: bool) -> dict[str, N
         raise OutputMismatchError(
             "the converted model refuses a call that its source answers", seen=f"{name}: {error}"
         ) from error
-    if refusals and call.answer is None and all(array.size for array in arrays):
+    says_something = all(array.size for array in arrays) or any(array.size for array in answer.values())
+    if refusals and call.answer is None and says_something:
         shown = ", ".join(f"{key} {array.dtype}{list(array.shape)}" for key, array in call.request.inputs.items())
         raise OutputMismatchError("the converted model answers a call that its source refuses", seen=f"{name}: {shown}")
     return answer

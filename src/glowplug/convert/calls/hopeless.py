@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from glowplug.convert.graph.editor import GraphEditor
 from glowplug.convert.source.op_packages import packages_with
@@ -25,13 +25,17 @@ _UNREGISTERED = re.compile(r"Op type not registered '([^']+)'")
 
 def reached_ops(source: SavedModel, signature: str) -> frozenset[str]:
     """Return the operations that a call of the signature may run, those in functions included."""
+    return frozenset(node.op for nodes in reached_nodes(source, signature) for node in nodes.values())
+
+
+def reached_nodes(source: SavedModel, signature: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the nodes that a call of the signature may run, by name: those of the graph, and those of each function."""
     graph = GraphEditor(source.meta_graph.graph_def)
     part = GraphEditor(source.meta_graph.graph_def)
     part.keep(graph.slice(port.tensor for port in source.signatures[signature].outputs.values()))
-    ops = {node.op for node in part.nodes.values()}
+    yield part.nodes
     for name in part.reached_functions():
-        ops.update(node.op for node in graph.library[name].node_def)
-    return frozenset(ops)
+        yield {node.name: node for node in graph.library[name].node_def}
 
 
 def refuse_python_code(source: SavedModel, signature: str) -> None:

@@ -32,7 +32,7 @@ class Style:
 
     With `structure`, integers are the row splits of ragged tensors, or the indices and shapes of sparse ones. `unlike`
     are dimensions that have another size than the rest. Fractions are around zero, or, if `positive`, between zero and
-    one, as a probability or a colour is.
+    one, as a probability or a colour is; integers begin at zero, or, if `positive`, at one, as a divisor does.
     """
 
     size: int
@@ -82,7 +82,7 @@ def _all_styles(inputs: Mapping[str, Port], makers: tuple[Strings, ...]) -> Iter
             yield Style(size, bound, strings, batch_scalars, structure, unlike, positive)
 
     yield from plain((), _SIZES if varied else _SIZES[:1])
-    if any(spec.dtype.startswith(_FRACTIONS) for spec in specs.values()):
+    if any(spec.dtype.startswith(_FRACTIONS) or _counts(spec) for spec in specs.values()):
         yield from plain((), _SIZES[:3] if varied else _SIZES[:1], positive=True)
     if integers and len(specs) > 1:
         yield from plain((), _SIZES[:1], structure=True)
@@ -133,17 +133,22 @@ def _make(name: str, spec: TensorSpec, style: Style, batch: int, random: np.rand
     wanted = numpy_dtype(spec.dtype)
     if spec.dtype == "bool":
         return random.integers(0, 2, shape).astype(bool)
+    least = int(style.positive)
     if spec.dtype == "uint8":
-        return random.integers(0, 256, shape).astype(wanted)
+        return random.integers(least, 256, shape).astype(wanted)
     if _is_integer(spec):
         if style.structure:
             return _structure(declared, shape, batch).astype(wanted)
         bound = min(style.bound, 7) if spec.dtype.endswith("int4") else style.bound
-        return random.integers(0, bound, shape).astype(wanted)
+        return random.integers(least, least + bound, shape).astype(wanted)
     values = random.uniform(0.01, 0.99, shape) if style.positive else random.standard_normal(shape)
     if spec.dtype.startswith("complex"):
         return (values + 1j * random.standard_normal(shape)).astype(wanted)
     return values.astype(wanted)
+
+
+def _counts(spec: TensorSpec) -> bool:
+    return spec.dtype.startswith(("int", "uint"))
 
 
 def _is_integer(spec: TensorSpec) -> bool:

@@ -30,7 +30,7 @@ from glowplug.loader.engines.litert_interfaces import installed_release
 from glowplug.loader.engines.tflite_file import open_tflite, signatures_of
 
 from . import trial
-from .operations import refuse_unknown
+from .operations import is_known_beyond_numbers, refuse_unknown
 
 if TYPE_CHECKING:
     from glowplug.convert.source.saved_model import SourceSignature
@@ -109,10 +109,14 @@ def write_proven(
     quantization: Quantization | None = None,
     *,
     any_shape: bool = False,
+    known_only: bool = False,
     releases: Mapping[str, str] | None = None,
     seconds: float = TRY_S,
 ) -> Manifest:
-    """Write the bundle and prove it, with the first of LiteRT's interfaces that answers as the source does."""
+    """Write the bundle and prove it, with the first of LiteRT's interfaces that answers as the source does.
+
+    With `known_only`, it is to refuse NaN and infinity unless all of its operations are known to treat them rightly.
+    """
     origin = provenance(source, litert=installed_release(), **(releases or {}))
     stored, edges = directory.with_name("recording"), _edges_of(model)
     trial.store(recording, stored)
@@ -137,6 +141,7 @@ def write_proven(
             # What a model with state answers there depends on the calls before.
             "edges": str(edges) if not any_shape and not quantization and not found.stateful else None,
             "source_is_tensorflow": not any_shape,
+            "finite_only": known_only and not is_known_beyond_numbers(found),
             "tolerances": dict.fromkeys(TOLERANCES, quantization.tolerance) if quantization else _TOLERANCES,
             "remarks": remarks,
         }

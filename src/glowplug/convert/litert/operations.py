@@ -48,6 +48,17 @@ _SOURCE_NAMES = """
     VarIsInitializedOp ZerosLike
 """
 _SOURCE_KNOWN = frozenset(_SOURCE_NAMES.split())
+# Of the converted model: what is known to treat NaN and infinity as TensorFlow's does, too. What is not here keeps NaN
+# only where it comes first, or makes the largest number of infinity, or (EXP) zero of NaN.
+_BEYOND_NAMES = """
+    ABS ADD ATAN2 BATCH_MATMUL BATCH_TO_SPACE_ND BROADCAST_ARGS BROADCAST_TO CAST CEIL CONCATENATION CONV_2D CUMSUM
+    DEPTHWISE_CONV_2D DEPTH_TO_SPACE DIV EQUAL EXPAND_DIMS FILL FLOOR FULLY_CONNECTED GATHER GREATER GREATER_EQUAL
+    LEAKY_RELU LESS LESS_EQUAL LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR MEAN MIRROR_PAD MUL NEG NOT_EQUAL ONE_HOT PACK PAD
+    PADV2 POW PRELU RANGE RANK REDUCE_ALL REDUCE_ANY REDUCE_PROD RELU RELU6 RESHAPE RESIZE_NEAREST_NEIGHBOR REVERSE_V2
+    ROUND SELECT SELECT_V2 SHAPE SIGN SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V SQUARE SQUARED_DIFFERENCE
+    SQUEEZE STRIDED_SLICE SUB SUM TANH TILE TRANSPOSE UNPACK ZEROS_LIKE
+"""
+_KNOWN_BEYOND = frozenset(_BEYOND_NAMES.split())
 _LEFT_OUT = frozenset({"Assert", "CheckNumerics", "CheckNumericsV2", "EnsureShape"})
 
 _FLOATING = frozenset({"float16", "bfloat16", "float32", "float64"})
@@ -71,22 +82,39 @@ def refuse_left_out(source: SavedModel) -> None:
 
 def refuse_unknown_source(source: SavedModel) -> None:
     """Raise for a model with an operation of which it is not known what the converter makes."""
-    from glowplug.convert.calls.hopeless import reached_ops
+    from glowplug.convert.calls.hopeless import reached_nodes, reached_ops
+
+    from .roots import has_root_of_anything
 
     for name in source.signatures:
         found = sorted(reached_ops(source, name) - _SOURCE_KNOWN)
         if found:
             raise _unknown(f"{', '.join(found[:5])} in signature {name!r}")
+        if any(map(has_root_of_anything, reached_nodes(source, name))):
+            raise _unknown(f"Rsqrt of what may be zero in signature {name!r}")
 
 
 def refuse_unknown(model: TfliteModel) -> None:
     """Raise for a converted model with an operation that is not known to do what TensorFlow's does."""
-    from ai_edge_litert.schema_py_generated import BuiltinOperator
-
-    names = {number: name for name, number in vars(BuiltinOperator).items() if isinstance(number, int)}
+    names = _operation_names()
     found = sorted({one for graph in model.graphs for one in _unknown_in(graph, names)})
     if found:
         raise _unknown(", ".join(found[:5]))
+
+
+def is_known_beyond_numbers(model: TfliteModel) -> bool:
+    """Say whether each operation is known to do what TensorFlow's does with NaN and infinity, too.
+
+    Convolutions and products are taken to: with an activation they do not, and every call that has some shows it.
+    """
+    names = _operation_names()
+    return all(names.get(number) in _KNOWN_BEYOND for graph in model.graphs for number in graph.operations.tolist())
+
+
+def _operation_names() -> dict[int, str]:
+    from ai_edge_litert.schema_py_generated import BuiltinOperator
+
+    return {number: name for name, number in vars(BuiltinOperator).items() if isinstance(number, int)}
 
 
 def _unknown_in(graph: Nodes, names: dict[int, str]) -> set[str]:

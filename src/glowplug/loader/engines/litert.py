@@ -165,6 +165,13 @@ class LiteRTCalls:
                     seen=f"input {key!r} must be {port.spec}, not {port.spec.dtype}{list(array.shape)}",
                     remedy=f"it is {signature}",
                 )
+            if any(size == 0 and d is None for d, size in zip(declared[1:], array.shape[1:], strict=True)):
+                # The first of nothing would be what lies in memory, and kernels for other sizes would be given up.
+                raise InputError(
+                    f"LiteRT cannot take the inputs of signature {name!r}",
+                    seen=f"input {key!r} has no elements, {port.spec.dtype}{list(array.shape)}",
+                    remedy="leave such inputs out, or pack the model with --engine native",
+                )
 
     def _check_numbers(self, name: str, inputs: Sequence[NDArray[Any]]) -> None:
         """Refuse numbers to which LiteRT's kernels are known to answer otherwise than TensorFlow's."""
