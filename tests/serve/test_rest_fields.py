@@ -1,4 +1,4 @@
-"""What the head of a REST request says about its body and its answer, and heads that two readers would read in two ways."""
+"""Heads of REST requests: what they say about body and answer, and those that two readers would read in two ways."""
 
 from __future__ import annotations
 
