@@ -270,7 +270,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _is_old(self) -> bool:
-        return self._parser.get_http_version() == "1.0"
+        return bool(self._parser.get_http_version() == "1.0")
 
     def _check_framing(self) -> None:
         """Refuse what a proxy in between may understand in another way."""
