@@ -31,6 +31,7 @@ _SMALL_PIECE_BYTES = 1 << 12  # of a body: an object for each chunk of a byte wo
 _OFFER = frozenset({b"connection", b"upgrade", b"http2-settings", b"expect"})  # not said again when declined
 _ORIGIN = re.compile(rb"(?i)https?://[^/?#]*")  # of a target as proxies write it (RFC 9112, 3.2.2)
 _VERSIONS = frozenset({"1.0", "1.1"})
+_PROGRESS_BYTES = 1 << 20  # of a request, in the time in which a small one has to be there: bodies hold memory
 _GZIP_FROM_BYTES = 1 << 12
 _GZIP_LEVEL = 1
 _QUICK_GZIP_BYTES = 1 << 18  # packing more takes milliseconds, and is done by a thread
@@ -115,6 +116,8 @@ class Connection(asyncio.Protocol):
         self._deaf = False  # what is received means nothing any more
         self._broken = False  # nothing can be written any more
         self._taken = 0  # of the budget for bodies
+        self._received = 0
+        self._received_before = 0  # when the timer was set
         self._turn_bytes = 0  # received since it was this connection's turn
         self._resting = False  # until it is again
         self._unparsed = b""  # what came, and is parsed in a later turn
@@ -124,7 +127,7 @@ class Connection(asyncio.Protocol):
     def _reset(self) -> None:
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
-        self._head_done = False
+        self._begun = self._head_done = False
         self._header_bytes = 0
         self._unreported_bytes = 0
         self._body: list[bytes | bytearray] = []
@@ -166,6 +169,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._turn_bytes += len(data)
+        self._received += len(data)
         if self._unparsed:
             self._unparsed += data
         else:
@@ -241,6 +245,11 @@ class Connection(asyncio.Protocol):
         return head + b"\r\n" + rest
 
     # httptools calls these
+
+    def on_message_begin(self) -> None:
+        self._begun = True
+        if self._task is None and self._timer is not None:  # the wait for it is over, and its own time begins
+            self._set_timer()
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -436,7 +445,22 @@ class Connection(asyncio.Protocol):
         if self._draining:
             self._close()
         else:
-            self._timer = self._loop.call_later(self._settings.idle_seconds, self._close)
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._received_before = self._received
+        self._timer = self._loop.call_later(self._settings.idle_seconds, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        """End a connection that is not used, or whose request does not come; a slow one may go on."""
+        if not self._begun:
+            self._close()
+        elif self._received - self._received_before >= _PROGRESS_BYTES:
+            self._set_timer()
+        else:
+            self._refuse(408, f"the request did not come in time ({self._settings.idle_seconds:g} s)")
 
     def _close(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
