@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from glowplug.core.errors import RequestError
-from glowplug.serve.rest.fields import accepts_gzip, add_field
+from glowplug.serve.rest.fields import TwiceError, accepts_gzip, add_field
 from glowplug.serve.wire.gzip_members import unpacked
 from tests.serve.test_rest import PREDICT, exchange
 
@@ -127,3 +127,13 @@ def test_fields_that_come_twice_are_lists():
     add_field(fields, b"Accept-Encoding", b"br")
     add_field(fields, b"accept-encoding", b"gzip")
     assert fields == {b"accept-encoding": b"br, gzip"}
+
+
+def test_a_field_that_comes_very_often_is_not_copied_without_end():
+    fields = {b"a": b"b" * 8000}
+    for _ in range(65):
+        add_field(fields, b"a", b"b")
+    with pytest.raises(TwiceError, match="too large") as caught:
+        add_field(fields, b"a", b"b")
+    assert caught.value.status == 431
+    assert len(fields[b"a"]) < 1 << 14

@@ -8,6 +8,7 @@ import re
 _SINGLE = frozenset(
     {b"host", b"authorization", b"content-length", b"content-type", b"expect", b"inference-header-content-length"}
 )
+_MAX_JOINED_BYTES = 1 << 13  # each time it comes, what came before is copied
 _GZIP = frozenset({b"gzip", b"x-gzip"})  # RFC 9110, 8.4.1.3: the same
 _NO_WEIGHT = re.compile(rb"\s*q\s*=\s*0(?:\.0*)?\s*")
 
@@ -15,7 +16,11 @@ Fields = dict[bytes, bytes]
 
 
 class TwiceError(Exception):
-    """A field came twice that may come once."""
+    """A field came twice that may come once, or very often."""
+
+    def __init__(self, text: str, status: int) -> None:
+        self.status = status
+        super().__init__(text)
 
 
 def add_field(fields: Fields, name: bytes, value: bytes) -> None:
@@ -25,7 +30,9 @@ def add_field(fields: Fields, name: bytes, value: bytes) -> None:
     if known is None:
         fields[name] = value
     elif name in _SINGLE:
-        raise TwiceError(f"the field {name.decode('latin-1')} must not come twice")
+        raise TwiceError(f"the field {name.decode('latin-1')} must not come twice", 400)
+    elif len(known) > _MAX_JOINED_BYTES:
+        raise TwiceError("the headers are too large", 431)
     else:
         fields[name] = b"%s, %s" % (known, value)
 

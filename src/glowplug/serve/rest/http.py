@@ -262,7 +262,7 @@ class Connection(asyncio.Protocol):
         try:
             add_field(self._headers, name, value)
         except TwiceError as error:
-            raise _RefusedError(400, str(error)) from None
+            raise _RefusedError(error.status, str(error)) from None
 
     def on_headers_complete(self) -> None:
         self._head_done = True
