@@ -39,14 +39,37 @@ def test_a_config_file(tmp_path):
     assert second.policy == Policy("latest", 2)
 
 
+def test_every_field_that_tensorflow_serving_takes(tmp_path):
+    (model,) = read_config_file(
+        write(
+            tmp_path,
+            """
+            model_config_list { config {
+              name: "a" base_path: "/models/a" model_type: TENSORFLOW model_platform: "tensorflow"
+              model_version_policy { all {} } version_labels { key: "stable" value: 1 }
+              logging_config {
+                log_collector_config { type: "file" filename_prefix: "/tmp/requests" }
+                sampling_config { sampling_rate: 0.1 attributes: 1 per_task_sampling_configs { dc: "a" task_index: 1 } }
+              }
+            } }
+            """,
+        )
+    )
+    assert (model.name, model.policy, model.unused) == ("a", Policy("all"), ("logging_config",))
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
         ("nonsense", "Error parsing text-format tensorflow.serving.ModelServerConfig"),
-        ('model_config_list { config { name: "a" } config { name: "a" } }', "configured twice"),
+        (
+            'model_config_list { config { name: "a" base_path: "/x" } config { name: "a" base_path: "/y" } }',
+            "configured twice",
+        ),
         ('model_config_list { config { name: "a b" base_path: "/x" } }', "cannot have spaces"),
         ('model_config_list { config { name: "a" model_platform: "other" } }', "only TensorFlow models"),
         ("custom_model_config { }", "custom_model_config is not supported"),
+        ('model_config_list { config { name: "a" } }', "a model has no base_path: a"),
     ],
 )
 def test_config_files_that_are_refused(tmp_path, text, part):
@@ -107,5 +130,12 @@ def test_versions_on_disk(tmp_path):
     (tmp_path / "99999999999999999999" / "bundle.json").write_text("{}")
     found = find_versions(tmp_path)
     assert {number: source.kind for number, source in found.items()} == {1: "bundle", 7: "saved_model"}
+    nanoseconds = ("1795012742250146000", str((1 << 63) - 1), str(1 << 63), "0" * 60 + "5", "01")
+    for name in nanoseconds:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bundle.json").write_text("{}")
+    found = find_versions(tmp_path)
+    assert sorted(found) == [1, 5, 7, 1795012742250146000, (1 << 63) - 1]
+    assert found[1].path.name == "1"
     assert list(find_versions(tmp_path / "1")) == [1]
     assert find_versions(tmp_path / "none") == {}

@@ -282,3 +282,60 @@ def test_draining_finishes_what_is_here_and_takes_no_more():
         assert (await answer)["y"].tolist() == [2.0]
 
     run(scenario())
+
+
+def test_draining_does_not_wait_for_calls_that_nobody_waits_for():
+    async def scenario():
+        group, workers = await started(1)
+        hangs, behind, gone = submit(group, 1, timeout_s=0.05), submit(group, 2, timeout_s=0.05), submit(group, 3)
+        gone.cancel()
+        await group.drain()
+        for one in (hangs, behind):
+            with pytest.raises(RequestError, match="deadline"):
+                await one
+        assert workers.killed == [1]  # it would run on
+
+    run(scenario())
+
+
+def test_a_worker_that_runs_what_nobody_waits_for_is_given_up():
+    async def scenario():
+        group, workers = await started(1, patience_s=0.1)
+        hangs, behind = submit(group, 1, timeout_s=0.01), submit(group, 2)
+        waits = submit(group, 3)
+        with pytest.raises(RequestError, match="deadline"):
+            await hangs
+        while not workers.killed:
+            await asyncio.sleep(0.01)
+        assert workers.killed == [1]
+        assert not group.ready
+        workers.channels[0].close()
+        while len(workers.channels) < 2:
+            await asyncio.sleep(0.01)
+        await workers.ready(1)
+        for place, one in ((2, behind), (3, waits)):  # had not begun: nobody has to try again
+            await workers.answer(1)
+            assert (await one)["y"].tolist() == [2.0 * place]
+        assert group.ready
+        assert workers.deaths == ["call 1 took longer than 0.1 s, and nobody waits for it any more"]
+        await group.drain()
+
+    run(scenario())
+
+
+def test_a_worker_that_somebody_waits_for_is_left_alone():
+    async def scenario():
+        group, workers = await started(1, patience_s=0.01)
+        short, long = submit(group, 1, timeout_s=0.05), submit(group, 2)
+        await workers.answer(0)
+        assert (await short)["y"].tolist() == [2.0]
+        expires = submit(group, 3, timeout_s=0.05)
+        with pytest.raises(RequestError, match="deadline"):
+            await expires
+        await asyncio.sleep(0.05)
+        assert workers.killed == []
+        await workers.answer(0)
+        assert (await long)["y"].tolist() == [4.0]
+        await workers.answer(0)
+
+    run(scenario())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from glowplug.serve.rpc.http2 import frames
 from glowplug.serve.rpc.http2.frames import Code, frame
-from glowplug.serve.rpc.http2.headers import HeaderReader
+from glowplug.serve.rpc.http2.headers import HeaderReader, literal
 from tests.serve.rpc_server import HEAD, EchoServer, Frames, message
 
 BLOCK = hpack.Encoder().encode(HEAD)  # its first use on a connection is good on any connection
@@ -298,6 +298,17 @@ def test_what_ends_the_connection(server, code, data):
         (Code.PROTOCOL_ERROR, head(BLOCK + b"\0\x01A\x01b")),
         (Code.PROTOCOL_ERROR, head(fields(more=(("connection", "close"),)))),
         (Code.PROTOCOL_ERROR, head(fields(("te", "gzip")))),
+        *((Code.PROTOCOL_ERROR, head(BLOCK + literal(b"x", value))) for value in (b"a\0b", b"a\r\nb", b"\n")),
+        *(
+            (Code.PROTOCOL_ERROR, head(BLOCK + literal(name, b"v")))
+            for name in (b"x y", b"a:b", b"a\0", b"\xc3\xa9", b"")
+        ),
+        (Code.PROTOCOL_ERROR, head(fields((":path", "/test/Echo\r\nx: y")))),
+        *(
+            (Code.PROTOCOL_ERROR, head(fields(more=(("content-length", one),))))
+            for one in ("-1", "+5", "5, 5", "x", "")
+        ),
+        (Code.PROTOCOL_ERROR, head(WAIT) + frame(frames.HEADERS, END, 1, literal(b"x", b"a\nb"))),
         (
             Code.PROTOCOL_ERROR,
             head(fields(more=(("content-length", "7"),))) + frame(frames.DATA, frames.END_STREAM, 1, message(b"x")),

@@ -151,3 +151,17 @@ def test_any_value_is_read_or_refused(value, dtype, row):
     except RequestError:
         return
     assert write_answer("columnar", {"y": array})
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        (b'{"instances": [NaN, 1,]}', "column 23"),
+        (b'{"instances": [Infinity 1]}', "column 25"),
+        (b'{"a": NaN, "b": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"instances": [1,]}', "column 18"),
+    ],
+)
+def test_what_is_wrong_is_named_and_not_what_came_before_it(body, part):
+    with pytest.raises(RequestError, match=part):
+        read_body(body)

@@ -125,6 +125,12 @@ def test_labels_policies_and_a_config_file_that_changes(half_plus_two, half_plus
         replacement.rename(file)
         server.wait_event("unloaded", model="other")
         assert server.post("/v1/models/other:predict", ONE)[0] == 404
+        seen = file.stat()
+        replacement.write_text(entry.format(base=base, stable=1, more=""))
+        os.utime(replacement, ns=(seen.st_atime_ns, seen.st_mtime_ns))  # as long and as old as the one before
+        replacement.rename(file)
+        while predictions(server, "/v1/models/half/labels/stable:predict") != [2.5]:
+            pass
         replacement.write_text("not a config {")
         replacement.rename(file)
         server.wait_event("config_refused")

@@ -30,7 +30,7 @@ RAW = {
     "a length beyond numbers": (post(b"Content-Length: 99999999999999999999999"), [400]),
     "a length of 5,000 digits": (post(b"Content-Length: " + b"0" * 5000 + b"2"), [400]),
     "chunked twice": (post(b"Transfer-Encoding: chunked", b"Transfer-Encoding: identity", body=GET), [400]),
-    "nearly chunked": (post(b"Transfer-Encoding: xchunked", body=b"0\r\n\r\n" + GET), [400]),
+    "nearly chunked": (post(b"Transfer-Encoding: xchunked", body=b"0\r\n\r\n" + GET), [501]),
     "a blank before the colon": (post(b"Content-Length : 2"), [400]),
     "a folded field": (post(b"A: b\r\n c", b"Content-Length: 2"), [400]),
     "line ends of one byte": (GET.replace(b"\r\n", b"\n"), [400]),

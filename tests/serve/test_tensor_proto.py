@@ -96,6 +96,12 @@ def test_raw_bytes_with_needless_bits_become_proper_elements(code, name, content
     assert array.tobytes() == decode(encode(array, name), "x", LIMITS).tobytes()
 
 
+@pytest.mark.parametrize("code", [14, 19])
+def test_halves_are_the_low_bits_of_their_numbers(code):
+    array = decode(proto(dtype=code, shape=[3], half_val=[-1, 0x13C00, -(1 << 31)]), "x", LIMITS)
+    assert array.view(np.uint16).tolist() == [0xFFFF, 0x3C00, 0]
+
+
 @pytest.mark.parametrize(
     ("fields", "message_part"),
     [

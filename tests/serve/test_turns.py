@@ -203,3 +203,65 @@ def test_a_connection_goes_on_after_an_answer_that_was_taken_slowly():
         return found
 
     assert run(answers()) == [len(BODY)] * 3
+
+
+async def half_asked(settings, head):
+    """Connect, send the beginning of a request once the timer has run for a moment; return what is needed to go on."""
+
+    async def answer(request: Request) -> Response:
+        return Response(200, str(len(request.body)).encode())
+
+    made: list[Connection] = []
+
+    def factory() -> Connection:
+        made.append(Connection(answer, settings, set()))
+        return made[0]
+
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(factory, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
+    while not made or made[0]._timer is None:
+        await asyncio.sleep(0)
+    idle_until = made[0]._timer.when()
+    await asyncio.sleep(0.01)
+    writer.write(head)
+    while not made[0]._begun:
+        await asyncio.sleep(0)
+    return made[0], idle_until, reader, writer
+
+
+def test_the_clock_of_a_request_begins_with_it():
+    async def scenario():
+        settings = HttpSettings(1 << 20, Budget(1 << 20))
+        connection, idle_until, reader, writer = await half_asked(settings, b"POST / HTTP/1.1\r\nHost: x\r\n")
+        assert connection._timer.when() > idle_until  # what was left of the wait for it is not all that it has
+        writer.write(b"Content-Length: 2\r\n\r\nab")
+        assert (await reader.readuntil(b"\r\n\r\n2")).startswith(b"HTTP/1.1 200 ")
+        writer.close()
+
+    run(asyncio.wait_for(scenario(), 60))
+
+
+def test_a_slow_body_has_time_as_long_as_it_comes_and_is_told_when_it_does_not():
+    async def scenario():
+        settings = HttpSettings(1 << 23, Budget(1 << 23))
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n"
+        connection, _, reader, writer = await half_asked(settings, head)
+        for _ in range(3):
+            before = connection._received
+            writer.write(bytes(1_100_000))
+            while connection._received < before + 1_100_000:
+                await asyncio.sleep(0)
+            connection._time_is_up()
+        assert connection._refusal is None
+        writer.write(bytes(10))
+        while connection._body_bytes < 3_300_010:
+            await asyncio.sleep(0)
+        connection._time_is_up()
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"did not come in time" in answer
+        assert settings.bodies.has(1 << 23)
+        writer.close()
+
+    run(asyncio.wait_for(scenario(), 60))

@@ -162,6 +162,16 @@ def test_large_bodies_are_read_and_written_elsewhere(echo_server):
             400,
             "not offered",
         ),
+        (
+            {"inputs": [tensor([1])], "outputs": [{"name": "y", "parameters": {"shared_memory_region": "r"}}]},
+            400,
+            "output 'y': shared memory is not offered",
+        ),
+        (
+            {"inputs": [tensor([1]) | {"parameters": {"shared_memory_region": "r"}}]},
+            400,
+            "input 'x': shared memory is not offered",
+        ),
         ({"inputs": [tensor([1])], "parameters": {"sequence_id": 7}}, 400, "sequences are not offered"),
         ({"inputs": [tensor([1])], "parameters": {"signature_name": "none"}}, 400, '"none" not found'),
         ({"inputs": [tensor([1])], "parameters": [1]}, 400, "parameters of the request must be an object: Array"),
@@ -256,6 +266,12 @@ def test_refusals_over_grpc(echo_server):
     assert "are not 2 strings: 0 in 7 bytes" in refusal(lambda r, g: (raw(r, g), setattr(g, "datatype", "BYTES")))
     assert "unknown datatype" in refusal(lambda r, g: setattr(g, "datatype", "?"))
     assert "must be sent raw" in refusal(lambda r, g: setattr(g, "datatype", "FP16"))
+
+    def elsewhere(tensor):
+        tensor.parameters["shared_memory_region"].string_param = "r"
+
+    assert "input 'x': shared memory is not offered" in refusal(lambda r, g: elsewhere(g))
+    assert "output 'y': shared memory is not offered" in refusal(lambda r, g: elsewhere(r.outputs.add(name="y")))
     not_found = grpc.StatusCode.NOT_FOUND
     assert "Latest(none)" in refusal(lambda r, g: setattr(r, "model_name", "none"), not_found)
     with pytest.raises(grpc.RpcError) as caught:

@@ -13,8 +13,8 @@ from glowplug.serve.models.sources import Source
 from glowplug.serve.models.versions import Version
 from glowplug.serve.recording import Recorder
 from glowplug.serve.wire.limits import Limits
-from glowplug.serve.workers import warmup
-from glowplug.serve.workers.spec import WarmCall
+from glowplug.serve.workers import warmup, worker
+from glowplug.serve.workers.spec import WarmCall, WorkerSpec
 
 
 class Doubling:
@@ -91,6 +91,16 @@ def test_damaged_files_are_refused(tmp_path, data):
     (tmp_path / "file").write_bytes(data)
     with pytest.raises(RequestError, match=r"cut off|damaged"):
         list(warmup.from_serving_file(tmp_path / "file", Limits()))
+
+
+@pytest.mark.parametrize("data", [b"", b"garbage" * 10, b"\x05" + b"\0" * 11])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_file_without_calls_leaves_no_model_cold(tmp_path, data, recorded):
+    path = tmp_path / "m.requests" if recorded else tmp_path / warmup.SERVING_FILE
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    spec = WorkerSpec(str(tmp_path), "bundle", recorded=str(path) if recorded else "")
+    assert [one.source for one in worker._planned(Doubling(), spec, [])] == ["synthesised"]
 
 
 def test_calls_are_made_up_at_batch_one_and_the_largest_batch():

@@ -172,7 +172,7 @@ def _manager_settings(settings: Settings) -> ManagerSettings:
         inter_op_threads=settings.inter_op_threads,
         tags=settings.saved_model_tags,
     )
-    group = GroupSettings(settings.instances, settings.batching, settings.max_queue)
+    group = GroupSettings(settings.instances, settings.batching, settings.max_queue, settings.timeout_s)
     load = LoadSettings(
         group,
         template,

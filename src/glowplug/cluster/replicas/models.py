@@ -182,7 +182,8 @@ class ReplicaModels(Catalog):
         )
         version = Version(choice.name, choice.version, source, State.LOADING)
         counted = self.metrics.observer(version)
-        group = Group(spec, GroupSettings(1, settings.joined, settings.max_queue), self._spawner, counted)
+        of_group = GroupSettings(1, settings.joined, settings.max_queue, settings.timeout_s)
+        group = Group(spec, of_group, self._spawner, counted)
         await group.start()
         version.group, version.state = group, State.AVAILABLE
         return version

@@ -19,6 +19,7 @@ from glowplug.cluster.settings import Generation, ReplicaSettings
 from glowplug.core.errors import GlowplugError
 from glowplug.serve.log import Log
 from glowplug.serve.rest.bodies import Bodies
+from glowplug.serve.rest.fields import body_coding
 from glowplug.serve.rest.http import Handler, Request
 from glowplug.serve.rest.reporting import Reporting
 from glowplug.serve.rest.routes import Pages, Routes
@@ -106,7 +107,7 @@ class Replica:
             headers,
             await request.body(),
             local=False,
-            gzip=headers.get(b"content-encoding", b"").lower() == b"gzip",
+            coding=body_coding(headers),
         )
         named = _MODEL.match(asked.path) if self._settings.resident else None
         if named is not None:  # to look at a model that is not loaded is to ask for it, too

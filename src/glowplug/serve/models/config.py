@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,13 +31,17 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """One model: where its versions lie (a path, or a URL), which to serve, and labels for some of them."""
+    """One model: where its versions lie (a path, or a URL), which to serve, and labels for some of them.
+
+    `unused` are fields of TensorFlow Serving's that are given and change nothing here.
+    """
 
     name: str
     base_path: Path
     policy: Policy = Policy()
     labels: Mapping[str, int] = field(default_factory=dict)
     url: str = ""
+    unused: tuple[str, ...] = ()
 
 
 def from_argument(text: str) -> ModelConfig:
@@ -97,7 +101,10 @@ def from_message(config: Any) -> list[ModelConfig]:
             raise UsageError("only TensorFlow models can be served", seen=entry.model_platform)
         if entry.name in models:
             raise UsageError("a model is configured twice", seen=entry.name)
-        models[entry.name] = at(entry.name, entry.base_path, _policy(entry), dict(entry.version_labels))
+        if not entry.base_path:
+            raise UsageError("a model has no base_path", seen=entry.name, remedy="say where its versions are")
+        model = at(entry.name, entry.base_path, _policy(entry), dict(entry.version_labels))
+        models[entry.name] = replace(model, unused=("logging_config",) if entry.HasField("logging_config") else ())
     return list(models.values())
 
 

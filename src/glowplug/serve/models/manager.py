@@ -55,7 +55,7 @@ class Manager:
         self._loader = VersionLoader(settings.load, spawner, observe, packer, log, self._state_changed)
         self._arrivals = Arrivals()
         self._waiters: dict[asyncio.Future[None], None] = {}
-        self._config_stamp: tuple[int, int] | None = None
+        self._config_stamp: tuple[int, ...] | None = None
         self._config_refusal = ""
         self._look_again: asyncio.TimerHandle | None = None
         self._draining = False
@@ -73,6 +73,8 @@ class Manager:
                 self.catalog.models[name].config = config
             else:
                 self.catalog.models[name] = Model(config)
+                if config.unused:
+                    self._log.event("config_unused", model=name, fields=list(config.unused))
         for name in set(self.catalog.models) - set(wanted):
             for version in self.catalog.models.pop(name).versions.values():
                 self._loader.unload(version)
@@ -128,7 +130,8 @@ class Manager:
             return
         try:
             status = path.stat()
-            stamp = (status.st_mtime_ns, status.st_size)
+            # Tools that copy set times back, and sizes may be equal: an inode's own time nobody sets.
+            stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             if stamp == self._config_stamp and not self._config_refusal:
                 return
             self._config_stamp = stamp

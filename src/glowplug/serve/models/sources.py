@@ -19,6 +19,7 @@ from glowplug.loader.engines.savedmodel import FILES
 Kind = Literal["bundle", "saved_model", "tflite"]
 
 _MAX_FILES = 100_000
+_MAX_VERSION, _MAX_DIGITS = (1 << 63) - 1, 64
 _MAX_DEPTH = 16  # links to folders are followed, and may lead in circles
 
 
@@ -43,7 +44,7 @@ def find_versions(base: Path, *, prefer_tflite: bool = False) -> dict[int, Sourc
         return {1: single}
     found = dict[int, Source]()
     try:
-        entries = list(base.iterdir())
+        entries = sorted(base.iterdir())  # of `1` and `01` always the same is served
     except OSError:
         return {}
     for entry in entries:
@@ -56,7 +57,10 @@ def find_versions(base: Path, *, prefer_tflite: bool = False) -> dict[int, Sourc
 
 def version_number(name: str) -> int | None:
     """Return the version that a folder of this name is, if it is one."""
-    return int(name) if name.isascii() and name.isdigit() and len(name) < 19 else None
+    if not (name.isascii() and name.isdigit()) or len(name) > _MAX_DIGITS:
+        return None
+    number = int(name)
+    return number if number <= _MAX_VERSION else None
 
 
 def identify(directory: Path, *, prefer_tflite: bool = False) -> Source | None:

@@ -6,7 +6,6 @@ more, go to a parser's process (`workers.parser`), the first of which starts whe
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from typing import Any
@@ -17,10 +16,10 @@ from glowplug.core.errors import RequestError
 from glowplug.core.manifest import Signature
 from glowplug.serve.wire.calls import Arrays, find_signature
 from glowplug.serve.wire.examples import read_json
+from glowplug.serve.wire.gzip_members import unpacked
 from glowplug.serve.wire.json_predict import Form, read_body, read_inputs, write_answer
 from glowplug.serve.wire.limits import Limits
 from glowplug.serve.workers import packets
-from glowplug.serve.workers.parser import unpacked
 from glowplug.serve.workers.parsers import Parsers
 from glowplug.serve.workers.spec import signatures_to_json
 
@@ -66,7 +65,7 @@ class Bodies:
 
     async def read(self, operation: str, request: Request, head: dict[str, Any]) -> tuple[Any, memoryview]:
         """Have a parser's process read the body of a request."""
-        head |= {"gzip": request.gzip, "limits": astuple(self.limits)}
+        head |= {"gzip": request.coding == "gzip", "limits": astuple(self.limits)}
         return await self.elsewhere(operation, head, request.body)
 
     async def elsewhere(self, operation: str, head: dict[str, Any], body: bytes) -> tuple[Any, memoryview]:
@@ -76,16 +75,11 @@ class Bodies:
 
 def quick_text(request: Request) -> bytes | None:
     """Return the text of a body that is read here; `None` for one that is not."""
+    if request.coding not in ("", "gzip"):
+        raise RequestError("this compression is not supported", seen=request.coding[:40], remedy="use gzip, or none")
     if len(request.body) > QUICK_BYTES:
         return None
-    if not request.gzip:
-        return request.body
-    try:
-        if len(zlib.decompressobj(31).decompress(request.body, QUICK_BYTES + 1)) > QUICK_BYTES:
-            return None
-    except zlib.error:
-        raise RequestError("the body is not gzip") from None
-    return unpacked(request.body, QUICK_BYTES)
+    return unpacked(request.body, QUICK_BYTES) if request.coding else request.body
 
 
 def is_quick(array: NDArray[Any]) -> bool:

@@ -6,6 +6,7 @@ httptools parses; what is left is small, and far faster than a framework around 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import zlib
 from collections import deque
@@ -19,6 +20,8 @@ from glowplug.serve.heap import Heap
 from glowplug.serve.lingering import Lingering
 from glowplug.serve.turns import TURN_BYTES, Turns
 
+from .fields import TwiceError, accepts_gzip, add_field, body_coding
+
 _MAX_HEADER_BYTES = 1 << 16
 _FIELD_BYTES = 4  # of a field beside its name and value: colon, blank, end of line
 _MAX_PIPELINED = 16
@@ -26,6 +29,9 @@ _SLICE_BYTES = 1 << 14  # parsed at a time: it may be thousands of requests, or 
 _TURN_SECONDS = 0.002  # what one connection may have parsed before the others have their turn
 _SMALL_PIECE_BYTES = 1 << 12  # of a body: an object for each chunk of a byte would take fifty times its room
 _OFFER = frozenset({b"connection", b"upgrade", b"http2-settings", b"expect"})  # not said again when declined
+_ORIGIN = re.compile(rb"(?i)https?://[^/?#]*")  # of a target as proxies write it (RFC 9112, 3.2.2)
+_VERSIONS = frozenset({"1.0", "1.1"})
+_PROGRESS_BYTES = 1 << 20  # of a request, in the time in which a small one has to be there: bodies hold memory
 _GZIP_FROM_BYTES = 1 << 12
 _GZIP_LEVEL = 1
 _QUICK_GZIP_BYTES = 1 << 18  # packing more takes milliseconds, and is done by a thread
@@ -41,7 +47,7 @@ class Request:
     headers: dict[bytes, bytes]
     body: bytes
     local: bool  # came over loopback or a unix socket
-    gzip: bool = False  # the body is packed
+    coding: str = ""  # how the body is packed: see `body_coding`
     old: bool = False  # HTTP/1.0, whose clients want to be told that a connection is kept
 
 
@@ -110,6 +116,8 @@ class Connection(asyncio.Protocol):
         self._deaf = False  # what is received means nothing any more
         self._broken = False  # nothing can be written any more
         self._taken = 0  # of the budget for bodies
+        self._received = 0
+        self._received_before = 0  # when the timer was set
         self._turn_bytes = 0  # received since it was this connection's turn
         self._resting = False  # until it is again
         self._unparsed = b""  # what came, and is parsed in a later turn
@@ -119,6 +127,7 @@ class Connection(asyncio.Protocol):
     def _reset(self) -> None:
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
+        self._begun = self._head_done = False
         self._header_bytes = 0
         self._unreported_bytes = 0
         self._body: list[bytes | bytearray] = []
@@ -160,6 +169,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._turn_bytes += len(data)
+        self._received += len(data)
         if self._unparsed:
             self._unparsed += data
         else:
@@ -208,9 +218,9 @@ class Connection(asyncio.Protocol):
                 self._unreported_bytes = 0
         except httptools.HttpParserUpgrade as error:
             return self._without_offer(data[error.args[0] :])
-        except (httptools.HttpParserError, _TooLargeError) as error:
-            cause = error if isinstance(error, _TooLargeError) else error.__context__
-            if isinstance(cause, _TooLargeError):
+        except (httptools.HttpParserError, _RefusedError) as error:
+            cause = error if isinstance(error, _RefusedError) else error.__context__
+            if isinstance(cause, _RefusedError):
                 self._refuse(cause.status, str(cause))
             else:
                 self._refuse(400, "malformed HTTP request")
@@ -236,29 +246,58 @@ class Connection(asyncio.Protocol):
 
     # httptools calls these
 
+    def on_message_begin(self) -> None:
+        self._begun = True
+        if self._task is None and self._timer is not None:  # the wait for it is over, and its own time begins
+            self._set_timer()
+
     def on_url(self, url: bytes) -> None:
         self._url += url
         self._count_header(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count_header(len(name) + len(value) + _FIELD_BYTES)
-        self._headers[name.lower()] = value
+        if self._head_done:  # a trailer must not change what was said before the body (RFC 9110, 6.5.1)
+            return
+        try:
+            add_field(self._headers, name, value)
+        except TwiceError as error:
+            raise _RefusedError(error.status, str(error)) from None
 
     def on_headers_complete(self) -> None:
+        self._head_done = True
+        self._check_framing()
         length = self._headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self._settings.max_body_bytes:
-            raise _TooLargeError(
+            raise _RefusedError(
                 413, f"the body is larger than {self._settings.max_body_bytes} bytes (--max-request-bytes)"
             )
         if length.isdigit() and not self._settings.bodies.has(int(length)):
             raise self._no_room()
-        if self._headers.get(b"expect", b"").lower() == b"100-continue" and self._transport is not None:
+        expects = self._headers.get(b"expect", b"").lower() == b"100-continue" and not self._is_old()
+        if expects and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _is_old(self) -> bool:
+        return bool(self._parser.get_http_version() == "1.0")
+
+    def _check_framing(self) -> None:
+        """Refuse what a proxy in between may understand in another way."""
+        version = self._parser.get_http_version()
+        if version not in _VERSIONS:
+            raise _RefusedError(505, f"this server speaks HTTP/1.1, not {version}")
+        coding = self._headers.get(b"transfer-encoding")
+        if coding is None:
+            return
+        if self._is_old():
+            raise _RefusedError(400, "HTTP/1.0 has no transfer-encoding")
+        if coding.strip().lower() != b"chunked":
+            raise _RefusedError(501, f"the only transfer-encoding here is chunked: {coding[:40].decode('latin-1')}")
 
     def on_body(self, data: bytes) -> None:
         self._body_bytes += len(data)
         if self._body_bytes > self._settings.max_body_bytes:
-            raise _TooLargeError(
+            raise _RefusedError(
                 413, f"the body is larger than {self._settings.max_body_bytes} bytes (--max-request-bytes)"
             )
         if not self._settings.bodies.take(len(data)):
@@ -271,20 +310,21 @@ class Connection(asyncio.Protocol):
         else:
             self._body.append(bytearray(data) if self._body else data)
 
-    def _no_room(self) -> _TooLargeError:
+    def _no_room(self) -> _RefusedError:
         most = self._settings.bodies.max_bytes
-        return _TooLargeError(503, f"all bodies together are larger than {most} bytes (--max-bodies-bytes); try again")
+        return _RefusedError(503, f"all bodies together are larger than {most} bytes (--max-bodies-bytes); try again")
 
     def on_message_complete(self) -> None:
         if self._parser.should_upgrade():
             return  # without its body: `_without_offer` has it parsed again
-        path = self._url.partition(b"?")[0].decode("ascii", "replace")
+        target = _ORIGIN.sub(b"", self._url, count=1) if self._url[:1] != b"/" else self._url
+        path = (target.partition(b"?")[0] or b"/").decode("ascii", "replace")
         first = self._body[0] if len(self._body) == 1 else b""
         body = first if isinstance(first, bytes) and first else b"".join(self._body)
-        gzip = self._headers.get(b"content-encoding", b"").lower() == b"gzip"
-        request = Request(self._parser.get_method().decode(), path, self._headers, body, self._local, gzip)
+        coding = body_coding(self._headers)
+        request = Request(self._parser.get_method().decode(), path, self._headers, body, self._local, coding)
         keep = self._parser.should_keep_alive()
-        request.old = self._parser.get_http_version() == "1.0"
+        request.old = self._is_old()
         self._deaf = not keep
         self._reset()
         self._waiting.append((request, keep))
@@ -299,13 +339,13 @@ class Connection(asyncio.Protocol):
     def _count_header(self, size: int) -> None:
         self._header_bytes += size
         if self._header_bytes > _MAX_HEADER_BYTES:
-            raise _TooLargeError(431, "the headers are too large")
+            raise _RefusedError(431, "the headers are too large")
 
     def _count_unreported(self, size: int) -> None:
         """The parser keeps a header until it is whole, however long it is."""
         self._unreported_bytes += size
         if self._unreported_bytes > _MAX_HEADER_BYTES:
-            raise _TooLargeError(431, "the headers are too large")
+            raise _RefusedError(431, "the headers are too large")
 
     # answering
 
@@ -318,7 +358,7 @@ class Connection(asyncio.Protocol):
                 keep = keep and not self._draining
                 if keep and request.old:
                     response.headers["Connection"] = "keep-alive"
-                if b"gzip" in request.headers.get(b"accept-encoding", b"") and len(response.body) >= _GZIP_FROM_BYTES:
+                if len(response.body) >= _GZIP_FROM_BYTES and accepts_gzip(request.headers):
                     await self._pack(response)
                 self._write(response, keep=keep, with_body=request.method != "HEAD")
                 self._give_back(len(request.body))
@@ -405,7 +445,22 @@ class Connection(asyncio.Protocol):
         if self._draining:
             self._close()
         else:
-            self._timer = self._loop.call_later(self._settings.idle_seconds, self._close)
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._received_before = self._received
+        self._timer = self._loop.call_later(self._settings.idle_seconds, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        """End a connection that is not used, or whose request does not come; a slow one may go on."""
+        if not self._begun:
+            self._close()
+        elif self._received - self._received_before >= _PROGRESS_BYTES:
+            self._set_timer()
+        else:
+            self._refuse(408, f"the request did not come in time ({self._settings.idle_seconds:g} s)")
 
     def _close(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -434,7 +489,7 @@ class Connection(asyncio.Protocol):
             self._close()
 
 
-class _TooLargeError(Exception):
+class _RefusedError(Exception):
     def __init__(self, status: int, text: str) -> None:
         self.status = status
         super().__init__(text)

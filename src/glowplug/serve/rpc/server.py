@@ -10,7 +10,8 @@ from glowplug.serve.log import Log
 from glowplug.serve.wire.limits import Limits
 
 from .call import Bounds, Call
-from .http2.connection import MAX_FRAME_BYTES, Application, Connection
+from .http2.connection import Application, Connection
+from .http2.inflow import MAX_FRAME_BYTES
 from .methods import Head, Methods, read_head
 from .wire import ANSWER
 

@@ -96,6 +96,10 @@ class Unpacker:
             pieces.append(piece)
             size -= len(piece)
             self.done = self._unpacker.eof
+        if self.done and (self._unpacker.unused_data or self._position < len(self._data)):
+            raise RequestError(
+                "a compressed message has something behind its end", seen=self._encoding, code="INTERNAL"
+            )
         return b"".join(pieces)
 
 

@@ -22,12 +22,9 @@ _MAX_DIGITS = 18
 
 async def read_infer(bodies: Bodies, request: Request) -> tuple[InferHead, dict[str, NDArray[Any]]]:
     """Return what a request asks for, and its inputs."""
-    encoding = request.headers.get(b"content-encoding", b"identity").lower()
-    if encoding not in (b"identity", b"gzip"):
-        raise RequestError("this compression is not supported", seen=encoding.decode(errors="replace")[:40])
     size = _document_length(request)
     text = quick_text(request)
-    if text is None and not request.gzip and size is not None and size <= QUICK_BYTES:
+    if text is None and not request.coding and size is not None and size <= QUICK_BYTES:
         text = request.body
     if text is not None:
         cut = len(text) if size is None else size

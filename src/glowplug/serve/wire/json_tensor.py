@@ -64,7 +64,12 @@ def _parse_leniently(body: bytes, first: Exception) -> Any:
         if _SURROGATE.search(text):
             json.dumps(document, ensure_ascii=False).encode()  # half a surrogate pair is no text
         return document
-    except (ValueError, RecursionError):
+    except json.JSONDecodeError as second:
+        met_later = second.pos > getattr(first, "pos", 0)  # what the strict parser stopped at was none
+        raise RequestError(f"JSON Parse error: Invalid value: {second if met_later else first}") from None
+    except RecursionError:
+        raise RequestError("JSON Parse error: Invalid value: lists and objects are nested too deeply") from None
+    except ValueError:
         raise RequestError(f"JSON Parse error: Invalid value: {first}") from None
 
 

@@ -95,7 +95,7 @@ def _decode_field(proto: Any, dtype: str, wanted: np.dtype[Any], name: str) -> N
         return _decode_fixed(proto, dtype, wanted, name)
     values = getattr(proto, _FIELDS[dtype])
     if dtype in _BITS:
-        return np.fromiter(values, np.uint32, len(values)).astype(np.uint16).view(wanted)
+        return np.fromiter(values, np.int64, len(values)).astype(np.uint16).view(wanted)  # as TensorFlow: the low bits
     if dtype in ("int4", "uint4"):
         return np.fromiter(values, np.int32, len(values)).astype(wanted)
     return np.fromiter(values, np.int64 if _FIELDS[dtype] == "int_val" else wanted, len(values)).astype(wanted)

@@ -21,6 +21,7 @@ from .limits import Limits
 from .v2_tensor import from_raw, input_dtype, output_datatype, shape_of, to_raw
 
 SIGNATURE = "signature_name"  # the parameter of a request that names a signature
+SHARED_MEMORY = "shared_memory_region"
 SEQUENCE = "sequence_id"  # the one that makes it part of a sequence
 _MAX_ID = 1 << 10
 
@@ -64,6 +65,22 @@ def no_sequences() -> RequestError:
     return RequestError(f"sequences are not offered: parameter {SEQUENCE!r}", remedy="send the request without it")
 
 
+def check_output_parameters(name: str, given: Collection[str]) -> None:
+    """Refuse an output that is wanted in a way that is not offered; `given` are its parameters."""
+    if "classification" in given:
+        raise RequestError(f"output {name!r}: classification is not offered", remedy="ask for the scores")
+    if SHARED_MEMORY in given:
+        raise no_shared_memory("output", name)
+
+
+def no_shared_memory(kind: str, name: str) -> RequestError:
+    """Return what to say to a request whose tensors lie elsewhere."""
+    return RequestError(
+        f"{kind} {name!r}: shared memory is not offered: parameter {SHARED_MEMORY!r}",
+        remedy="send tensors within the request",
+    )
+
+
 def read_document(text: bytes, limits: Limits) -> InferBody:
     """Parse the JSON part of a body."""
     document = parse(text)
@@ -79,8 +96,7 @@ def read_document(text: bytes, limits: Limits) -> InferBody:
     for one in _objects(document, "outputs", needed=False):
         name = _name(one, "an output")
         given = _parameters(one, f"output {name!r}")
-        if given.get("classification"):
-            raise RequestError(f"output {name!r}: classification is not offered", remedy="ask for the scores")
+        check_output_parameters(name, [key for key, value in given.items() if value])
         outputs.append(name)
         if _flag(given, "binary_data", all_binary):
             binary.append(name)
@@ -140,6 +156,8 @@ def _input(one: dict[str, Any], limits: Limits) -> _Input:
         raise RequestError(f"input {name!r} must have a 'shape', a list of integers", seen=json_type(sizes))
     shape = shape_of(name, dtype, sizes, limits)
     parameters = _parameters(one, f"input {name!r}")
+    if SHARED_MEMORY in parameters:
+        raise no_shared_memory("input", name)
     size, data = parameters.get("binary_data_size"), one.get("data")
     if (size is None) == (data is None):
         raise RequestError(

@@ -14,7 +14,7 @@ from .array_types import dtype_name
 from .calls import Arrays
 from .field_scan import Field, FieldScan, TooManyFieldsError
 from .limits import Limits
-from .v2_json import SEQUENCE, SIGNATURE, no_sequences
+from .v2_json import SEQUENCE, SHARED_MEMORY, SIGNATURE, check_output_parameters, no_sequences, no_shared_memory
 from .v2_tensor import (
     fill_contents,
     from_contents,
@@ -60,6 +60,8 @@ def read_inputs(request: Any, limits: Limits) -> dict[str, NDArray[Any]]:
             raise RequestError("two inputs have the same name", seen=name[:200])
         dtype = input_dtype(one.datatype, name)
         shape = shape_of(name, dtype, one.shape, limits)
+        if SHARED_MEMORY in one.parameters:
+            raise no_shared_memory("input", name)
         if not raw:
             arrays[name] = from_contents(one.contents, dtype, shape, name)
         elif one.HasField("contents"):
@@ -137,8 +139,7 @@ def signature_name(request: Any) -> str:
 def wanted_outputs(request: Any) -> list[str]:
     """Return the names of the outputs that a request asks for."""
     for one in request.outputs:
-        if "classification" in one.parameters:
-            raise RequestError(f"output {one.name!r}: classification is not offered", remedy="ask for the scores")
+        check_output_parameters(one.name, list(one.parameters))
     return [one.name for one in request.outputs]
 
 

@@ -14,10 +14,10 @@ _SHORTEST_S = 0.001
 
 
 class Deadlines:
-    """Watches the calls that `unanswered` lists, from the earliest deadline to the next."""
+    """Watches the calls that `unanswered` lists, from the earliest deadline to the next; `passed` is told of each."""
 
-    def __init__(self, unanswered: Callable[[], Iterable[Job]]) -> None:
-        self._unanswered = unanswered
+    def __init__(self, unanswered: Callable[[], Iterable[Job]], passed: Callable[[], None]) -> None:
+        self._unanswered, self._passed = unanswered, passed
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._wakes = math.inf
@@ -40,3 +40,4 @@ class Deadlines:
                 next_one = min(next_one, job.deadline)
         if next_one < math.inf:
             self.watch(max(next_one, now + _SHORTEST_S))
+        self._passed()

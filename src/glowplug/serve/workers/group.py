@@ -22,6 +22,7 @@ from . import packets
 from .batching import Batching
 from .deadlines import Deadlines
 from .jobs import Batch, Job, Timing, batch_key, batch_rows, can_batch
+from .patience import Patience
 from .spec import WorkerSpec, signatures_from_json
 
 _DEPTH = 2  # calls that a worker has at once: one that runs, and the next one already in its socket
@@ -51,11 +52,14 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """How many workers, how calls are joined, and how many calls may wait."""
+    """How many workers, how calls are joined, how many calls may wait, and how long a worker may be busy with one that
+    nobody waits for (0: for ever).
+    """
 
     instances: int = 1
     batching: Batching = field(default_factory=Batching)
     max_queue: int = 1000
+    patience_s: float = 0.0
 
 
 class _Link(asyncio.Protocol):
@@ -68,7 +72,7 @@ class _Link(asyncio.Protocol):
         self.report: dict[str, Any] = {}
         self.failure = ""
         self.running: dict[int, Batch] = {}
-        self.started = asyncio.get_running_loop().time()
+        self.started = self.since = group._loop.time()
         self.transport: asyncio.Transport | None = None
         self._splitter = packets.Splitter(self._receive)
         self._outgoing: list[packets.Buffer] = []
@@ -87,6 +91,8 @@ class _Link(asyncio.Protocol):
     def give(self, batch: Batch) -> None:
         """Take a batch for this worker; it is on its way after `send`."""
         self._next = (self._next + 1) & 0xFFFFFFFF
+        if not self.running:
+            self.since = self.group._loop.time()
         self.running[self._next] = batch
         job = batch.jobs[0]
         outputs = (*job.outputs, packets.TIMES) if batch.timed else job.outputs
@@ -98,7 +104,13 @@ class _Link(asyncio.Protocol):
         assert self.transport is not None
         self.transport.writelines(pieces)
 
+    def is_forsaken(self) -> bool:
+        """Whether nobody waits any more for the call that it runs: the first, since it runs one after the other."""
+        first = next(iter(self.running.values()), None)
+        return first is not None and not first.is_wanted()
+
     def _receive(self, kind: int, number: int, head: bytes, payload: memoryview) -> None:
+        self.since = self.group._loop.time()
         document, arrays = packets.unpack(head, payload, lazily=True)
         if kind == packets.ANSWER:
             batch = self.running.pop(number)
@@ -125,10 +137,10 @@ class Group:
         self._loop = asyncio.get_running_loop()
         self._links: list[_Link | None] = [None] * settings.instances
         self._queue: deque[Job] = deque()
-        self._deadlines = Deadlines(self._unanswered)
+        self._patience = Patience(settings.patience_s, self._living, self._give_up)
+        self._deadlines = Deadlines(self._unanswered, self._patience.look)
         self._timer: asyncio.TimerHandle | None = None
         self._closing = False
-        self._idle: asyncio.Future[None] | None = None
         self._all_ready: asyncio.Future[None] = self._loop.create_future()
         self._backoffs_s = [0.0] * settings.instances
         self.signatures: Mapping[str, Signature] = {}
@@ -180,6 +192,9 @@ class Group:
 
     def _running(self) -> Iterator[Batch]:
         return (batch for link in self._links if link is not None for batch in link.running.values())
+
+    def _living(self) -> Iterator[_Link]:
+        return (link for link in self._links if link is not None and link.ready)
 
     def _unanswered(self) -> Iterator[Job]:
         yield from self._queue
@@ -247,8 +262,6 @@ class Group:
                 given.append(link)
         for link in given:
             link.send()
-        if self._idle is not None and not self._idle.done() and not self._queue and not self.running:
-            self._idle.set_result(None)
 
     def _least_loaded(self) -> _Link | None:
         best: _Link | None = None
@@ -296,17 +309,27 @@ class Group:
                 job.rows = 0
                 self._queue.appendleft(job)
 
+    def _give_up(self, link: _Link) -> None:
+        """End a worker that has been busy for too long. The calls behind the one that it runs have not begun."""
+        number, *behind = link.running
+        for one in reversed(behind):
+            self._queue.extendleft(reversed(link.running.pop(one).jobs))
+        link.ready = False
+        link.failure = (
+            f"call {number} took longer than {self._settings.patience_s:g} s, and nobody waits for it any more"
+        )
+        self._spawner.kill(link.number)
+
     def _timer_fired(self) -> None:
         self._timer = None
         self._dispatch()
 
     async def drain(self) -> None:
-        """Take no more calls, finish those that are here, then end the workers."""
+        """Take no more calls, finish those that somebody waits for, then end the workers."""
         self._closing = True
         self._dispatch()
-        if self._queue or self.running:
-            self._idle = self._loop.create_future()
-            await self._idle
+        if wanted := [job.future for job in self._unanswered() if not job.future.done()]:
+            await asyncio.wait(wanted)
         self.close()
 
     def close(self) -> None:
@@ -315,7 +338,7 @@ class Group:
         for link in self._links:
             if link is not None and link.transport is not None:
                 link.transport.close()
-                if not link.ready:
+                if not link.ready or link.running:  # it would not notice before its call ends, if that ends
                     self._spawner.kill(link.number)
         for job in self._queue:
             job.fail(RequestError("this version was unloaded", remedy="try again", code="UNAVAILABLE"))

@@ -58,6 +58,10 @@ class Batch:
     def __post_init__(self) -> None:
         self.rows = sum(job.rows for job in self.jobs)
 
+    def is_wanted(self) -> bool:
+        """Say whether somebody still waits for it."""
+        return any(not job.future.done() for job in self.jobs)
+
     def leaves(self, now: float) -> None:
         """Note, for the calls that are timed, how long they waited. `now` is on the event loop's clock."""
         for job in self.jobs:

@@ -8,7 +8,6 @@ arrays.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -24,6 +23,7 @@ from glowplug.serve.heap import trimmer
 from glowplug.serve.wire import predict_message
 from glowplug.serve.wire.calls import find_signature
 from glowplug.serve.wire.examples import read_json, serialized
+from glowplug.serve.wire.gzip_members import unpacked
 from glowplug.serve.wire.json_predict import read_body, read_inputs, write_answer
 from glowplug.serve.wire.limits import Limits
 from glowplug.serve.wire.messages import message, serving
@@ -81,22 +81,14 @@ def as_bytes(data: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8)
 
 
-def unpacked(data: bytes | memoryview, limit: int) -> bytes:
-    """Return what a gzip body holds, if that is no more than `limit` bytes."""
-    unpacker = zlib.decompressobj(31)
-    try:
-        body = unpacker.decompress(data, limit + 1)
-    except zlib.error:
-        raise RequestError("the body is not gzip") from None
-    if len(body) > limit or unpacker.unconsumed_tail:
-        raise RequestError(f"the unpacked body is larger than {limit} bytes (--max-request-bytes)")
-    if not unpacker.eof:
-        raise RequestError("the gzip body is cut off")
-    return body
-
-
 def _text(head: Any, body: memoryview) -> bytes:
-    return unpacked(body, Limits(*head["limits"]).request_bytes) if head["gzip"] else bytes(body)
+    if not head["gzip"]:
+        return bytes(body)
+    limit = Limits(*head["limits"]).request_bytes
+    text = unpacked(body, limit)
+    if text is None:
+        raise RequestError(f"the unpacked body is larger than {limit} bytes (--max-request-bytes)")
+    return text
 
 
 def _predict(head: Any, body: memoryview) -> tuple[Any, bytes]:

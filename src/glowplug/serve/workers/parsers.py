@@ -33,7 +33,8 @@ class Parsers:
 
     async def _start(self) -> Group:
         spec = WorkerSpec("", "parser", synthesize=False)
-        group = Group(spec, GroupSettings(_PARSERS, max_queue=_MAX_WAITING), self._spawner, _Unobserved())
+        settings = GroupSettings(_PARSERS, max_queue=_MAX_WAITING, patience_s=self._timeout_s)
+        group = Group(spec, settings, self._spawner, _Unobserved())
         await group.start()
         return group
 

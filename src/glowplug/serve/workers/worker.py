@@ -146,8 +146,9 @@ def _planned(engine: Engine, spec: WorkerSpec, packed: list[warmup.Planned]) -> 
     found = bool(packed)
     for source, path in (("serving file", f"{spec.path}/{warmup.SERVING_FILE}"), ("recorded", spec.recorded)):
         if path and Path(path).is_file():
-            found = True
-            yield from _from_file(Path(path), source, engine.notes)
+            for one in _from_file(Path(path), source, engine.notes):
+                found = True  # a file with nothing in it warms nothing
+                yield one
     if spec.synthesize and (not found or spec.largest_batch > 1):
         yield from warmup.synthesized(engine.signatures, spec.largest_batch)
 

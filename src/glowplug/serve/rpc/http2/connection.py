@@ -1,4 +1,4 @@
-"""One HTTP/2 connection of a server: from bytes to streams, with bounds on all that a peer can make us keep or do.
+"""One HTTP/2 connection of a server: from frames to streams, with bounds on all that a peer can make us keep or do.
 
 What a stream means is not known here: `Stream` is subclassed by the layer above.
 """
@@ -8,27 +8,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from glowplug.serve.lingering import Lingering
-from glowplug.serve.turns import TURN_BYTES, Turns
+from glowplug.serve.turns import Turns
 
 from . import frames
 from .frames import BrokenConnectionError, BrokenStreamError, Code
 from .headers import MAX_BLOCK_BYTES, MAX_LIST_BYTES, Fields, HeaderReader
+from .inflow import MAX_FRAME_BYTES, Inflow
 from .noise import EARNED_BY_ANSWER, Noise
 from .sender import Answer, Sender
 from .stream import Stream
 
-MAX_FRAME_BYTES = 1 << 16
 MAX_STREAMS = 1024
 _HALF_WINDOW = frames.MAX_WINDOW // 2
 _MAX_BLOCK_FRAMES = 32
 _MAX_IGNORED = 256
-_TURN_SECONDS = 0.001  # what one connection may do before the others have their turn
 _TINY_DATA_BYTES = 16  # a frame of data costs more than so much of it brings
 _PREFACE_SECONDS = 10.0
 _DRAIN_SECONDS = 1.0
@@ -66,6 +64,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self._headers = HeaderReader(application.read_head)
         self._noise = Noise(self._loop.time)
         self.sender = Sender(application.answer, self._finished, self._noise.earn)
+        self._inflow = Inflow(application.turns, self._take, self._is_paused, self.data_received)
         self._open_stream = application.open_stream
         self._transport: asyncio.Transport | None = None
         self.peer = ""
@@ -73,16 +72,10 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self._last = 0
         self._skipped = range(0)  # numbers that the newest gap closed without a stream
         self._receivable = frames.MAX_WINDOW
-        self._pending: list[bytes] = []
-        self._missing = len(frames.PREFACE)
-        self._greeted = False
         self._expected = frames.SETTINGS  # the only kind of frame that may come next, or `_ANY`
         self._block: tuple[int, int, bytearray] = (0, 0, bytearray())  # stream, flags, what came of it
         self._block_frames = 0
         self._ignored: dict[int, None] = {}  # streams that we ended while the peer may still be sending
-        self._postponed: list[bytes] = []  # what came, and is taken in a later turn
-        self._turn_bytes = 0  # received since it was this connection's turn
-        self._resting = False  # until it is again
         self._closing = False
         self._draining = False
         self._final = frames.MAX_STREAM_NUMBER  # streams above it are not taken any more
@@ -96,6 +89,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
         assert self._transport is not None
         self.peer = _peer_name(self._transport)
         self._connections.add(self)
+        self._inflow.attach(self._transport)
         self.sender.attach(self._transport)
         self.sender.write(_HELLO)
         self._timer = self._loop.call_later(_PREFACE_SECONDS, self._transport.abort)
@@ -108,122 +102,39 @@ class Connection(asyncio.Protocol, Generic[Head]):
     def pause_writing(self) -> None:
         """A peer that does not take what it is told is not listened to: acknowledgements and errors have no window."""
         self.sender.pause()
-        self._stop_listening()
+        self._inflow.stop_listening()
 
     def resume_writing(self) -> None:
         self.sender.resume()
-        if self._postponed:
-            self._loop.call_soon(self._go_on)
-        self._listen()
-
-    def _listen(self) -> None:
-        """Read again, unless there is a reason not to."""
-        transport = self._transport
-        if transport is None or transport.is_closing() or self._closing:
-            return
-        if self._resting or self._postponed or self.sender.paused:
-            return
-        transport.resume_reading()
-
-    def _stop_listening(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
-
-    def _turn(self) -> None:
-        """Receive more: the others have had their turn."""
-        self._resting, self._turn_bytes = False, 0
-        self._listen()
-
-    def _postpone(self, data: bytes) -> None:
-        """Keep what came for a later turn, and let no more come before."""
-        self._stop_listening()
-        self._postponed.append(data)
-        if not self.sender.paused:
-            self._loop.call_soon(self._go_on)
-
-    def _go_on(self) -> None:
-        """Take what was put off, as far as it goes in one turn."""
-        if self.sender.paused:
-            return
-        data, self._postponed = b"".join(self._postponed), []
-        self.data_received(data)
-        self._listen()
+        self._inflow.resume()
 
     def data_received(self, data: bytes) -> None:
         if self._closing:
             return
-        self._turn_bytes += len(data)
-        if self._turn_bytes >= TURN_BYTES and not self._resting:
-            self._resting = True
-            self._stop_listening()
-            self._application.turns.wait(self._turn)
-        if self._postponed:
-            self._postponed.append(data)
-            return
-        position = 0
         try:
-            if not self._greeted:
-                data = self._greet(b"".join([*self._pending, data]))
-            while self._pending and self._greeted and position < len(data):  # of what was read, only a frame is copied
-                part = data[position : position + self._missing]
-                position += len(part)
-                self._pending.append(part)
-                self._missing -= len(part)
-                if not self._missing:
-                    whole, self._pending = b"".join(self._pending), []
-                    self._take(whole)
-            if position < len(data) and not self._closing:
-                self._take(data, position)
+            self._inflow.receive(data)
         except BrokenConnectionError as error:
             self._close(error.code, str(error))
         except Exception as error:  # the process boundary
             self._application.defect(error)
             self._close(Code.INTERNAL_ERROR, "")
 
-    def _greet(self, data: bytes) -> bytes:
-        """Take the client's preface and return what comes behind it."""
-        size = len(frames.PREFACE)
-        if data[:size] != frames.PREFACE[: len(data)]:
-            raise BrokenConnectionError(Code.PROTOCOL_ERROR, "this is not HTTP/2")
-        if len(data) < size:
-            self._pending = [data]
-            return b""
-        self._greeted, self._pending = True, []
-        return data[size:]
+    def _is_paused(self) -> bool:
+        return self.sender.paused
 
-    def _take(self, data: bytes, position: int = 0) -> None:
-        """Take apart what came; keep what is not yet a whole frame, and what would keep others waiting."""
-        end = len(data)
-        unpack, clock = frames.HEAD.unpack_from, time.monotonic
-        until = clock() + _TURN_SECONDS
-        while end - position >= frames.HEAD_BYTES:
-            word, flags, number = unpack(data, position)
-            start = position + frames.HEAD_BYTES
-            position = start + (word >> 8)
-            if word >> 8 > MAX_FRAME_BYTES:
-                raise BrokenConnectionError(Code.FRAME_SIZE_ERROR, "a frame is too large")
-            if position > end:
-                self._pending, self._missing = [data[start - frames.HEAD_BYTES :]], position - end
-                return
-            kind = word & 0xFF
-            if self._expected not in (kind, _ANY):
-                raise BrokenConnectionError(Code.PROTOCOL_ERROR, f"a frame of type {kind} out of place")
-            number &= frames.MAX_STREAM_NUMBER
-            if kind >= len(_TAKERS):
-                self._noise.ignored(position - start)  # RFC 9113, 4.1: unknown types are ignored
-                continue
-            try:
-                _TAKERS[kind](self, flags, number, data, start, position)
-            except BrokenStreamError as error:
-                self._noise.count()
-                self._reset(number, error.code)
-            if self._closing:
-                return
-            if position < end and (self.sender.paused or clock() > until):
-                self._postpone(data[position:])
-                return
-        if position < end:
-            self._pending, self._missing = [data[position:]], frames.HEAD_BYTES - (end - position)
+    def _take(self, kind: int, flags: int, number: int, data: bytes, start: int, stop: int) -> bool:
+        """Take a frame; say whether the connection goes on."""
+        if self._expected not in (kind, _ANY):
+            raise BrokenConnectionError(Code.PROTOCOL_ERROR, f"a frame of type {kind} out of place")
+        if kind >= len(_TAKERS):
+            self._noise.ignored(stop - start)  # RFC 9113, 4.1: unknown types are ignored
+            return True
+        try:
+            _TAKERS[kind](self, flags, number, data, start, stop)
+        except BrokenStreamError as error:
+            self._noise.count()
+            self._reset(number, error.code)
+        return not self._closing
 
     # frames of streams
 
@@ -466,8 +377,8 @@ class Connection(asyncio.Protocol, Generic[Head]):
     def _end_streams(self) -> None:
         """Nothing can be answered any more."""
         self._closing = True
-        self._postponed = []
         self._cancel_timer()
+        self._inflow.detach()
         self.sender.detach()
         streams, self._streams = self._streams, {}
         for stream in streams.values():
@@ -485,7 +396,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self._draining = True
         for stream in list(self._streams.values()):
             stream.shut_down()
-        if not self._greeted or not self._last:
+        if not self._inflow.greeted or not self._last:
             self._close(Code.NO_ERROR, "")
             return
         self.sender.write(frames.goaway(frames.MAX_STREAM_NUMBER, Code.NO_ERROR))
@@ -517,7 +428,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
 
 
 # By type of frame. PRIORITY carries nothing that is still in use (RFC 9113, 5.3).
-_TAKERS: tuple[Callable[[Connection[object], int, int, bytes, int, int], None], ...] = (
+_TAKERS: tuple[Callable[[Connection[Any], int, int, bytes, int, int], None], ...] = (
     Connection._take_data,
     Connection._take_headers,
     Connection._take_priority,

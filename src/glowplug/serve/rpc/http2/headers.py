@@ -5,6 +5,7 @@ Answers never enter the peer's dynamic table, so their blocks are constants.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -18,6 +19,8 @@ MAX_BLOCK_BYTES = 1 << 15
 _MAX_REMEMBERED, _MAX_REMEMBERED_BYTES = 64, 1 << 12
 _MAX_SIZE_UPDATES = 2  # RFC 7541, 4.2: the smallest and the last size since the block before
 _CONNECTION_FIELDS = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
+_NAME = re.compile(rb"[a-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9113, 8.2.1
+_NO_VALUE = re.compile(rb"[\0\r\n]")  # what would end a field in HTTP/1, or in a log
 _PSEUDO = frozenset({b":method", b":scheme", b":authority", b":path"})
 _NEEDED = frozenset({b":method", b":scheme", b":path"})
 
@@ -54,9 +57,10 @@ class HeaderReader(Generic[T]):
     def trailers(self, block: bytes) -> Fields:
         """Return the fields that end a request."""
         fields, _ = self._decode(block)
-        for name, _value in fields:
-            if name.startswith(b":") or name != name.lower():
+        for name, value in fields:
+            if name.startswith(b":"):
                 raise BrokenStreamError(Code.PROTOCOL_ERROR, "trailers hold what only a head may hold")
+            _check_field(name, value)
         return fields
 
     def _decode(self, block: bytes) -> tuple[Fields, bool]:
@@ -101,12 +105,24 @@ def check_request(fields: Fields) -> None:
             seen[name] = value
             continue
         regular = True
-        if not name or name != name.lower() or name in _CONNECTION_FIELDS:
+        _check_field(name, value)
+        if name in _CONNECTION_FIELDS:
             raise BrokenStreamError(Code.PROTOCOL_ERROR, "a field that HTTP/2 does not have")
         if name == b"te" and value != b"trailers":
             raise BrokenStreamError(Code.PROTOCOL_ERROR, "te other than trailers")
+        if name == b"content-length" and not value.isdigit():
+            raise BrokenStreamError(Code.PROTOCOL_ERROR, "a length that is no number")
+    if _NO_VALUE.search(b"".join(seen.values())):
+        raise BrokenStreamError(Code.PROTOCOL_ERROR, "a value that no field can have")
     if not seen.keys() >= _NEEDED or not seen[b":path"]:
         raise BrokenStreamError(Code.PROTOCOL_ERROR, "a request without method, scheme or path")
+
+
+def _check_field(name: bytes, value: bytes) -> None:
+    if not _NAME.fullmatch(name):
+        raise BrokenStreamError(Code.PROTOCOL_ERROR, "a name that no field can have")
+    if _NO_VALUE.search(value):
+        raise BrokenStreamError(Code.PROTOCOL_ERROR, "a value that no field can have")
 
 
 def literal(name: bytes, value: bytes) -> bytes:
