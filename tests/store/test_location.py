@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -134,3 +135,11 @@ def test_urls_that_no_client_could_open_are_refused(url):
     with pytest.raises(LocationError) as caught:
         parse(url)
     assert caught.value.exit_code == 4
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9", b"a\xff%ff b", "café".encode()])
+def test_a_path_that_is_no_text_comes_back_as_it_was(name: bytes, tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/" + name
+    assert os.fsencode(parse(os.fsdecode(path)).path) == path
+    assert os.fsencode(parse(parse(os.fsdecode(path)).url).path) == path
+    assert os.fsencode(parse(os.fsdecode(path)).child("x").path) == path + b"/x"

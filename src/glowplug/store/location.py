@@ -7,6 +7,7 @@ the part that may be one: of a refused URL only the scheme is shown. Reads no st
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -48,7 +49,7 @@ class Location:
         """The path of a `file` location."""
         if self.scheme != FILE:
             raise LocationError("this is no path on this machine", seen=self.url)
-        return Path(unquote(urlsplit(self.url).path))
+        return Path(_unquoted(urlsplit(self.url).path))
 
     @property
     def name(self) -> str:
@@ -129,7 +130,12 @@ def _file_url(rest: str) -> str:
         raise LocationError(
             "a file URL names another host", seen=f"file://{host}/…", remedy="write it as file:///PATH, or mount it"
         )
-    return Path("/", unquote(path)).as_uri()
+    return Path("/", _unquoted(path)).as_uri()
+
+
+def _unquoted(path: str) -> str:
+    """Return the path that a file URL stands for: its bytes, which need not be text."""
+    return unquote(path, encoding=sys.getfilesystemencoding(), errors=sys.getfilesystemencodeerrors())
 
 
 def _of_fsspec(scheme: str) -> tuple[str, str]:
