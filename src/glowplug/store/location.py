@@ -28,6 +28,8 @@ _STORAGES = {
 _FSSPEC = "store"
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
+# Taken for a path, it would be made below the folder that one is in, and shown with whatever secret it has.
+_MISTYPED = re.compile(rf"(?:{'|'.join(_STORAGES)})(?::/|//)", re.IGNORECASE)
 _PIN = re.compile(r"@(?P<digest>[0-9a-fA-F]{64})$")
 # Before the host: a container of Azure's, a user of Hadoop's. Elsewhere it is a name with a password, or a token.
 _NAMED_BEFORE_HOST = frozenset(("abfs", "abfss", "hdfs", "viewfs"))
@@ -67,8 +69,8 @@ class Location:
 
 
 def is_url(text: object) -> bool:
-    """Say whether a user meant a URL, not a path: it begins with a scheme."""
-    return isinstance(text, str) and "://" in text
+    """Say whether a user meant a URL, not a path: it begins with a scheme, if only with one that lacks a sign."""
+    return isinstance(text, str) and ("://" in text or _MISTYPED.match(text) is not None)
 
 
 def parse(text: str) -> Location:
