@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import tarfile
 from collections import Counter
 from collections.abc import Callable
@@ -256,3 +257,18 @@ def test_a_program_does_not_wait_for_its_traces_as_long_as_for_a_model(monkeypat
     monkeypatch.setenv("GLOWPLUG_RETRIES", "8")
     assert RemoteTraces(location, Terms(), retries=2)._place.backend._retries == 2
     assert RemoteTraces(location, Terms())._place.backend._retries == 8
+
+
+def test_a_named_pipe_is_no_file_of_traces(run: Run, there: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    code, out, err = run(there, "import", tmp_path / "pipe", "--no-signature")
+    assert (code, out) == (4, {})
+    assert "a named pipe, not a file" in err
+
+
+@pytest.mark.parametrize("action", ["push", "export"])
+def test_without_a_trace_cache_there_is_nothing_to_take_elsewhere(action: str, run: Run, tmp_path: Path) -> None:
+    code, out, err = run(tmp_path / "none", action, tmp_path / "out")
+    assert (code, out) == (2, {})
+    assert "there is no trace cache yet" in err
+    assert list(tmp_path.iterdir()) == []

@@ -47,6 +47,7 @@ def test_help_imports_no_verb_and_nothing_heavy(environment, arguments):
         "glowplug.core",
         "glowplug.core.errors",
         "glowplug.cli.options",
+        "glowplug.cli.streams",
         "glowplug.core.version",
     }
 
@@ -131,7 +132,11 @@ def raising(error):
         (GlowplugError("it failed", seen=3, remedy="try again"), 5, "it failed: 3; try again"),
         (DigestError("wrong bytes"), 3, "wrong bytes"),
         (StorageError("two\nlines\n"), 4, "two lines"),
-        (OSError(28, "No space left on device", "disk"), 4, "No space left on device: disk"),
+        (
+            OSError(28, "No space left on device", "disk"),
+            4,
+            "No space left on device: disk; make room on that disk, or name another place",
+        ),
         (ZeroDivisionError("oh"), 5, "unexpected ZeroDivisionError: oh; set GLOWPLUG_DEBUG=1 for the traceback"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
@@ -246,7 +251,15 @@ def test_every_switch_of_run_is_known_to_both(environment):
     [
         ("profil x.py", "glowplug: there is no verb 'profil' (did you mean profile?); see glowplug --help\n"),
         ("nonsense", "glowplug: there is no verb 'nonsense'; see glowplug --help\n"),
-        ("pack m -o b --engin native --forse", "--forse (did you mean --force?); see glowplug --help\n"),
+        ("pack m -o b --engin native --forse", "--forse (did you mean --force?); see glowplug pack --help\n"),
+        ("budget p.json --maxi 2s", "--maxi 2s (did you mean --max?); see glowplug budget --help\n"),
+        ("profile --calles x.py", "--calles (did you mean --calls?); see glowplug profile --help\n"),
+        ("doctor x", "glowplug doctor: unrecognized arguments: x; see glowplug doctor --help\n"),
+        ("standby stat", "(did you mean start?); see glowplug standby --help\n"),
+        ("cache prune --max-bytes -1", "see glowplug cache --help\n"),
+        ("cache prune --older-than nan", "a number from 0 on is needed, not 'nan'; see glowplug cache --help\n"),
+        ("standby start --idle -1", "a number from 0 on is needed, not '-1'; see glowplug standby --help\n"),
+        ("bench m --limit inf", "a number from 0 on is needed, not 'inf'; see glowplug bench --help\n"),
         ("run --json x.py", "name a file for the document with --json-file FILE; see glowplug run --help\n"),
     ],
 )
@@ -255,3 +268,16 @@ def test_the_parser_says_what_is_wrong_in_one_line(words, said, call):
     assert (code, out) == (2, "")
     assert err.endswith(said)
     assert err.count("\n") == 1
+
+
+def test_only_what_an_argument_takes_is_proposed_for_it(call):
+    """`node` is a value of another option."""
+    code, _, err = call("cache", "nope")
+    assert (code, "did you mean" in err) == (2, False)
+
+
+@pytest.mark.parametrize("words", [("keygen", ""), ("profile", "-o", "", "x.py"), ("report", "p.json", "--html", "")])
+def test_a_file_without_a_name_is_not_the_folder_that_one_is_in(words, call):
+    code, out, err = call(*words)
+    assert (code, out) == (2, "")
+    assert "it needs a name: this one is empty" in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 from glowplug.cli.main import main
+from glowplug.cli.pull import _copied
+from glowplug.core.errors import StorageError
 
 pytestmark = pytest.mark.tensorflow
 
@@ -166,3 +169,19 @@ def test_a_push_removes_what_nobody_needs_if_it_is_told_to(bundle, url, run, fai
     code, err = fails("push", bundle("two_in_two_out"), url, "--prune", "0.5")
     assert code == 2
     assert "younger than a day" in err
+
+
+def test_a_copy_that_finds_no_room_says_so_once(tmp_path, monkeypatch):
+    """However many files it has."""
+
+    def full(source, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+
+    (tmp_path / "entry").mkdir()
+    for number in range(20):
+        (tmp_path / "entry" / str(number)).write_bytes(b"x")
+    monkeypatch.setattr("shutil.copyfile", full)
+    with pytest.raises(StorageError, match="the copy cannot be written") as caught:
+        _copied(tmp_path / "entry", tmp_path / "copy", force=False)
+    assert str(caught.value).count("No space left") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["entry"]

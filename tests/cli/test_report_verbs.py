@@ -12,7 +12,7 @@ import pytest
 
 from glowplug.cli import compare, report
 from glowplug.cli.main import build_parser
-from glowplug.core.errors import NewerSchemaError, OutputExistsError, ProfileDamagedError, StorageError
+from glowplug.core.errors import NewerSchemaError, OutputExistsError, ProfileDamagedError, StorageError, UsageError
 from glowplug.core.profile import PHASES, Process, Profile, Runs, Span
 from glowplug.core.profile_json import encode, read_profile, write_profile
 
@@ -84,6 +84,22 @@ def test_one_existing_output_means_none_is_written(saved: Path, tmp_path: Path) 
     with pytest.raises(OutputExistsError):
         call(report, saved, "--html", html, "--trace", trace)
     assert not html.exists()
+
+
+@pytest.mark.parametrize("option", ["--html", "--trace", "--speedscope"])
+def test_what_is_read_is_never_replaced(saved: Path, option: str) -> None:
+    before = saved.read_bytes()
+    with pytest.raises(UsageError, match="would replace another file of this command"):
+        call(report, saved, option, saved.parent / "." / saved.name, "--force")
+    with pytest.raises(UsageError, match="would replace"):
+        call(compare, saved, saved, "--html", saved, "--force")
+    assert saved.read_bytes() == before
+
+
+def test_each_output_has_a_place_of_its_own(saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="would replace"):
+        call(report, saved, "--html", tmp_path / "x", "--trace", tmp_path / "x")
+    assert not (tmp_path / "x").exists()
 
 
 def test_bad_profiles_are_named(tmp_path: Path) -> None:

@@ -179,3 +179,26 @@ def test_what_cannot_be_written_is_one_error(tmp_path: Path) -> None:
             files.write_file(path, b"")
         with pytest.raises(errors.StorageError), files.new_directory(path):
             pass
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null")])
+def test_a_device_or_a_pipe_is_never_replaced(make, tmp_path):
+    """Whoever names /dev/null or /dev/stdout does not mean that, and root could do it."""
+    path = tmp_path / "out"
+    make(path)
+    before = path.lstat()
+    with pytest.raises(errors.OutputExistsError, match="a device, a pipe or a socket"):
+        files.write_file(path, b"x", force=True)
+    assert path.lstat().st_mode == before.st_mode
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_that_leads_nowhere_is_replaced(tmp_path):
+    (tmp_path / "out").symlink_to(tmp_path / "none")
+    files.write_file(tmp_path / "out", b"x", force=True)
+    assert (tmp_path / "out").read_bytes() == b"x"
+
+
+def test_what_the_system_refuses_comes_with_a_remedy(tmp_path):
+    with pytest.raises(errors.StorageError, match=r"none/out \(No such file or directory\); make its folder first"):
+        files.write_file(tmp_path / "none" / "out", b"x")

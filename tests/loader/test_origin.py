@@ -13,7 +13,7 @@ import pytest
 
 import glowplug
 from glowplug.bundle.reader import open_bundle
-from glowplug.core.errors import DigestError, NotABundleError, OutputExistsError, UntrustedBundleError
+from glowplug.core.errors import DigestError, LocationError, NotABundleError, OutputExistsError, UntrustedBundleError
 from glowplug.loader.origin import is_url, local_copy, publish
 from glowplug.store.node_cache import room
 from glowplug.store.node_cache.folder import open_folder
@@ -170,3 +170,13 @@ print(*sys.modules)
     ):
         done = subprocess.run([sys.executable, "-c", code, where], capture_output=True, text=True, check=True)
         assert not left_out & set(done.stdout.split())
+
+
+def test_a_url_that_lacks_a_sign_is_not_taken_for_a_path(tmp_path, monkeypatch):
+    """A path of that name would be made, and shown with the secret that it may have."""
+    monkeypatch.chdir(tmp_path)
+    for text in ("https:/user:SECRET@host/x", "s3:/bucket/SECRET"):
+        with pytest.raises(LocationError, match="this is no URL") as caught:
+            glowplug.load(text)
+        assert "SECRET" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []

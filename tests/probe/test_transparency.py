@@ -76,6 +76,13 @@ def test_module_and_code(tmp_path: Path, capfd: pytest.CaptureFixture[str], monk
     assert out == "['-c', 'y']\n"
 
 
+def test_a_sitecustomize_that_is_not_there_is_no_import_of_the_programs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    profile, _, _ = run_profiled(capfd, "-c", "import json")
+    assert "sitecustomize" not in {span.name for span in profile.spans}
+
+
 def test_an_existing_sitecustomize_still_runs(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

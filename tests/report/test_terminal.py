@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glowplug.core.profile import Finding, Profile, Remedy, Span
-from glowplug.report import terminal
+from glowplug.report import lines, terminal
 from glowplug.report.lines import line_text
 from glowplug.report.wording import cell_width
 
@@ -127,6 +127,15 @@ def test_a_danger_has_no_seconds() -> None:
     danger = Finding("fork_after_runtime_start", "forked", {}, 0, Remedy("Start workers with spawn. Or not."))
     text = rendered(dataclasses.replace(profiles.training(), findings=(danger,)))
     assert text.endswith("What would help most (fork_after_runtime_start): Start workers with spawn.\n")
+
+
+@pytest.mark.parametrize("width", range(20, 100))
+def test_no_number_is_torn_from_its_unit(width: int) -> None:
+    text = "196 ms in all, exit 0, 2 CPUs, peak memory 18.2 MB, 65.7 % of 32.6 s, 1.5 us and 7 kB, 12 seconds."
+    shown = [line_text(line) for line in lines.wrap(text, width)]
+    assert " ".join(shown) == text
+    assert all(len(line) <= width for line in shown)
+    assert not [line for line in shown if re.match(r"(ms|MB|%|s|us|kB)\b|%", line)]
 
 
 def test_killed_runs_say_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -134,3 +135,27 @@ def test_urls_that_no_client_could_open_are_refused(url):
     with pytest.raises(LocationError) as caught:
         parse(url)
     assert caught.value.exit_code == 4
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9", b"a\xff%ff b", "café".encode()])
+def test_a_path_that_is_no_text_comes_back_as_it_was(name: bytes, tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/" + name
+    assert os.fsencode(parse(os.fsdecode(path)).path) == path
+    assert os.fsencode(parse(parse(os.fsdecode(path)).url).path) == path
+    assert os.fsencode(parse(os.fsdecode(path)).child("x").path) == path + b"/x"
+
+
+@pytest.mark.parametrize(
+    "text", ["s3:/bucket/x", "https:/user:SECRET@host/x", "https//user:SECRET@host/x", "S3:/b/SECRET", "file:/SECRET"]
+)
+def test_a_url_that_lacks_a_sign_is_no_path(text: str) -> None:
+    assert is_url(text)
+    with pytest.raises(LocationError, match="write it as SCHEME://HOST/PATH") as caught:
+        parse(text)
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["./s3:/bucket", "s3/bucket", "models/https:/x", "s3", "c:/x", "azure", "https"])
+def test_a_path_that_looks_a_little_like_one_is_a_path(text: str) -> None:
+    assert not is_url(text)
+    assert parse(text).path == Path(text).absolute()

@@ -245,6 +245,24 @@ def test_a_cache_that_others_can_write_to_is_refused(model, node_cache):
     with pytest.raises(StorageError, match="other users can write") as caught:
         pull(model.as_uri())
     assert caught.value.exit_code == 4
+    assert caught.value.remedy == f"chmod go-w {node_cache}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_whoever_does_not_own_a_cache_is_not_told_to_change_it(tmp_path):
+    """Root's, as another user sees it."""
+    tmp_path.chmod(0o777)
+    code = f"""
+import os
+from pathlib import Path
+from glowplug.store.node_cache.folder import open_folder
+os.geteuid = lambda: 65534
+open_folder(Path({str(tmp_path)!r}))
+"""
+    child = start(code)
+    _, err = child.communicate(timeout=60)
+    assert "other users can write to the node cache" in err
+    assert "set GLOWPLUG_NODE_CACHE_DIR to a directory of your own" in err
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -156,3 +156,19 @@ def test_a_no_does_not(value, monkeypatch):
     monkeypatch.delenv("GLOWPLUG_TRUSTED_KEYS", raising=False)
     monkeypatch.setenv("GLOWPLUG_REQUIRE_SIGNATURE", value)
     assert not signature.trust().required
+
+
+def test_a_key_that_is_a_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "key", 0o600)
+    for read in (signature.read_private, signature.read_public):
+        with pytest.raises(SignatureError, match="a named pipe, not a file"):
+            read(tmp_path / "key")
+
+
+def test_a_key_that_a_shell_hands_over_is_read(tmp_path: Path) -> None:
+    pair = signature.make_key_pair(tmp_path / "one.key")
+    reading, writing = os.pipe()
+    os.write(writing, (tmp_path / "one.key").read_bytes())
+    os.close(writing)
+    assert signature.read_private(Path(f"/dev/fd/{reading}")).public == pair
+    os.close(reading)

@@ -155,7 +155,10 @@ def _open_folder(root: str) -> OpenFolder:
     except NotADirectoryError:
         raise _not_a_bundle(root) from None
     except OSError as error:
-        raise StorageError("the bundle cannot be opened", seen=f"{root} ({error.strerror})") from error
+        from glowplug.core.disk.refusals import remedy
+
+        seen = f"{root} ({error.strerror})"
+        raise StorageError("the bundle cannot be opened", seen=seen, remedy=remedy(error)) from error
 
 
 def _manifest_bytes(folder: OpenFolder, root: str) -> bytes:

@@ -30,18 +30,28 @@ _SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-
 
 def read_input(path: Path, spec: TensorSpec | None) -> Any:
     """Read one input: an array from `.npy`, plain values from `.json`. `spec` is what the signature takes, if known."""
-    if path.suffix not in (".npy", ".json"):
-        raise UsageError("an input file is .npy or .json", seen=path)
+    refuse_unknown_kind(path)
     try:
         return _read_npy(path, spec) if path.suffix == ".npy" else _read_json(path, spec)
     except FileNotFoundError:
-        raise UsageError("there is no such input file", seen=path) from None
+        raise UsageError("there is no such input file", seen=path, remedy="check the path") from None
     except OSError as error:
-        raise UsageError("the input file cannot be opened", seen=f"{path} ({error.strerror})") from error
+        seen = f"{path} ({error.strerror})"
+        raise UsageError(
+            "the input file cannot be opened", seen=seen, remedy="name a file that you may read"
+        ) from error
     except (ValueError, EOFError, TypeError, RecursionError, MemoryError, binascii.Error, zipfile.BadZipFile) as error:
-        remedy = "save strings with a fixed-width dtype, or as JSON" if "allow_pickle" in str(error) else ""
-        reason = "it holds Python objects" if remedy else str(error)
+        pickled = "allow_pickle" in str(error)
+        remedy = "save strings with a fixed-width dtype, or as JSON" if pickled else "write it again, without errors"
+        reason = "it holds Python objects" if pickled else str(error)
         raise InputError("the input file cannot be read", seen=f"{path} ({reason})", remedy=remedy) from error
+
+
+def refuse_unknown_kind(path: Path) -> None:
+    """Raise where a file is none that is read."""
+    if path.suffix not in (".npy", ".json"):
+        remedy = "save it with numpy.save, or as nested lists in JSON"
+        raise UsageError("an input file is .npy or .json", seen=repr(str(path)), remedy=remedy)
 
 
 def _read_npy(path: Path, spec: TensorSpec | None) -> NDArray[Any]:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from glowplug.cli.options import count
+from glowplug.cli.options import count, span
 
 if TYPE_CHECKING:
     from glowplug.core.benchmark import Benchmark
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeat", metavar="N", type=count, default=5, help="rounds to measure (default 5)")
     parser.add_argument("--cold", action="store_true", help="measure with a dropped page cache, too (root)")
     parser.add_argument(
-        "--seconds", metavar="S", type=float, default=0.5, help="how long steady calls are timed (default 0.5)"
+        "--seconds", metavar="S", type=span, default=0.5, help="how long steady calls are timed (default 0.5)"
     )
     parser.add_argument("--signature", metavar="NAME", default="", help="the signature to call")
     parser.add_argument(
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep", metavar="DIR", help="keep the converted models in DIR, and use those that an earlier run left there"
     )
     parser.add_argument("--only-prepare", action="store_true", help="convert the model into DIR, and measure nothing")
-    parser.add_argument("--limit", metavar="S", type=float, default=600.0, help="longest wait for anyone (default 600)")
+    parser.add_argument("--limit", metavar="S", type=span, default=600.0, help="longest wait for anyone (default 600)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON document to FILE")
     parser.add_argument("--html", metavar="FILE", help="write a page with bar charts to FILE")
     parser.add_argument(

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from glowplug.cli import cache_travel
+from glowplug.cli.options import count, span
 
 if TYPE_CHECKING:
     from glowplug.train.trace.entry import Header
@@ -48,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only the trace cache, the node cache, or the packed weights of LiteRT models (default: all; for clear "
         "and explain the trace cache)",
     )
-    parser.add_argument("--max-bytes", type=int, metavar="N", help="for prune: keep the last used up to this size")
-    parser.add_argument("--older-than", type=float, metavar="DAYS", help="for prune: remove what is unused for longer")
+    parser.add_argument("--max-bytes", type=count, metavar="N", help="for prune: keep the last used up to this size")
+    parser.add_argument("--older-than", type=span, metavar="DAYS", help="for prune: remove what is unused for longer")
     cache_travel.add_arguments(parser)
 
 

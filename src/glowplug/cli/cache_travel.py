@@ -43,6 +43,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.action} needs a {what}", remedy=f"glowplug cache {args.action} {what}")
     incoming = args.action in ("pull", "import")
     directory = Path(args.cache_dir) if args.cache_dir else default_directory()
+    if not incoming and not directory.exists():
+        raise UsageError(
+            "there is no trace cache yet", seen=directory, remedy="glowplug run, or train.enable(), makes it"
+        )
     store = DirectoryStore(directory, create=incoming)
     chosen = terms(trust=args.no_signature, keys=args.trust_key, sign=args.sign, required=args.require_signature)
     if args.action in ("push", "pull"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .profile_outputs import check_page
+from .options import named_path
+from .profile_outputs import check_page, refuse_shared
 
 NAME = "compare"
 HELP = "compare two saved profiles by phase, with noise taken into account"
@@ -19,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `compare` takes."""
     parser.add_argument("before", type=Path, metavar="BEFORE", help="a file that `glowplug profile -o` wrote")
     parser.add_argument("after", type=Path, metavar="AFTER", help="the same program, profiled later")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the comparison as a self-contained HTML page")
+    parser.add_argument(
+        "--html", type=named_path, metavar="FILE", help="write the comparison as a self-contained HTML page"
+    )
     parser.add_argument("--force", action="store_true", help="replace a file that exists")
     parser.add_argument("--fail-slower", action="store_true", help="exit 1 when the total is slower beyond noise")
 
@@ -31,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from glowplug.core.profile_json import read_profile
     from glowplug.report.compare import compare, encode_comparison
 
+    refuse_shared(args.html, read=[args.before, args.after])
     check_page(args.html, force=args.force)
     before, after = read_profile(args.before), read_profile(args.after)
     comparison = compare(before, after)

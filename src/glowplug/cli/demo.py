@@ -42,14 +42,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Take the tour; exit code 1 if the two ways give different answers."""
+    import os
     import tempfile
 
     from glowplug.core.disk.files import new_directory
-    from glowplug.core.errors import UsageError
+    from glowplug.core.errors import OutputExistsError, UsageError
     from glowplug.runtime.library import find_directory
 
     if not args.rounds:
         raise UsageError("a tour has at least one round", seen=args.rounds)
+    if args.keep is not None and os.path.lexists(args.keep):
+        raise OutputExistsError("the folder exists already", seen=args.keep, remedy="name a new one")
     find_directory()  # before anything is made: without TensorFlow there is nothing to show
     # A process that outlives its program may still write there when the folder is removed.
     with tempfile.TemporaryDirectory(prefix="glowplug-demo-", ignore_cleanup_errors=True) as scratch:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+
+from glowplug.cli.options import named_path
 
 NAME = "keygen"
 HELP = "make a pair of keys: one signs what is pushed, the other is trusted"
@@ -14,7 +15,7 @@ glowplug keygen team.key
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's options."""
-    parser.add_argument("key", metavar="FILE", type=Path, help="the private key; the public one is FILE.pub")
+    parser.add_argument("key", metavar="FILE", type=named_path, help="the private key; the public one is FILE.pub")
     parser.add_argument("--force", action="store_true", help="replace keys that are there")
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from glowplug.core.clock import human_bytes
 
+_NOWHERE = "no folder of packed weights yet"
+
 
 def listing() -> tuple[dict[str, Any], list[str]]:
     """Return which packed weights are kept, as JSON and in lines."""
@@ -16,7 +18,7 @@ def listing() -> tuple[dict[str, Any], list[str]]:
     total = sum(one.size for one in found)
     rows = [{"name": one.path.stem, "bytes": one.size, "used_s": one.used_s} for one in found]
     place = str(packed_weights.place() or "")
-    lines = [f"{place}: packed weights of {len(found)} LiteRT models, {human_bytes(total)}"]
+    lines = [f"{place or _NOWHERE}: packed weights of {len(found)} LiteRT models, {human_bytes(total)}"]
     lines += [f"{one.path.stem[:12]}  {human_bytes(one.size)}  used {ago(one.used_s)}" for one in found]
     return {"directory": place, "bytes": total, "entries": rows}, lines
 
@@ -29,4 +31,6 @@ def pruned(max_bytes: int | None, older_than_s: float | None) -> tuple[dict[str,
     size = sum(one.size for one in removed)
     place = str(packed_weights.place() or "")
     document = {"directory": place, "removed": [one.path.stem for one in removed], "bytes": size}
-    return document, [f"{place}: removed the packed weights of {len(removed)} LiteRT models, {human_bytes(size)}"]
+    return document, [
+        f"{place or _NOWHERE}: removed the packed weights of {len(removed)} LiteRT models, {human_bytes(size)}"
+    ]

@@ -87,10 +87,15 @@ def _run_verb(arguments: list[str]) -> int | Callable[[], int]:
     except KeyboardInterrupt:
         return _fail(None, "interrupted", _INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at exit
+        _give_up_stdout()
         return _PIPE_CLOSED
     except OSError as error:
-        return _fail(error, f"{error.strerror or type(error).__name__}: {error.filename or error}", _STORAGE)
+        from glowplug.core.disk.refusals import remedy
+
+        if error.filename is None:  # of the files that verbs open each has its name: this is a stream
+            _give_up_stdout()
+        seen = "" if error.filename is None else f": {os.fsdecode(error.filename)}"
+        return _fail(error, f"{error.strerror or error}{seen}; {remedy(error)}", _STORAGE)
     except Exception as error:  # the process boundary: everything else is a defect of ours
         hint = "" if os.environ.get(_DEBUG) else f"; set {_DEBUG}=1 for the traceback"
         return _fail(error, f"unexpected {type(error).__name__}: {error}{hint}", _UNEXPECTED)
@@ -107,6 +112,10 @@ def _run_plainly(arguments: list[str]) -> Callable[[], int] | None:
 def _parse_and_run(arguments: list[str]) -> int | Callable[[], int]:
     import signal
 
+    if arguments[:1] != ["run"]:  # whose process becomes the user's program, which finds its streams as they were
+        from .streams import make_usable
+
+        make_usable(inherited=arguments[:1] != ["profile"])
     previous = signal.signal(signal.SIGTERM, _terminated)
     try:
         parser = build_parser(arguments)
@@ -160,12 +169,22 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def _give_up_stdout() -> None:
+    """Forget what could not be written: the interpreter would try again at its end, and complain."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _fail(error: BaseException | None, message: str, code: int) -> int:
     if error is not None and os.environ.get(_DEBUG):
         import traceback
 
         traceback.print_exception(error)
-    print(f"glowplug: {' '.join(message.split())}", file=sys.stderr)
+    if sys.stderr is not None:  # or it would be printed on stdout
+        import contextlib
+
+        with contextlib.suppress(OSError):  # nobody can read it: the exit code is left
+            print(f"glowplug: {' '.join(message.split())}", file=sys.stderr)
     return code
 
 

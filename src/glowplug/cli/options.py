@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import math
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -20,26 +22,44 @@ def count(text: str) -> int:
     return value
 
 
+def span(text: str) -> float:
+    """Read a length of time from zero on, in whatever unit the option has."""
+    value = float(text)
+    if not (math.isfinite(value) and value >= 0):
+        raise argparse.ArgumentTypeError(f"a number from 0 on is needed, not {text!r}")
+    return value
+
+
+def named_path(text: str) -> Path:
+    """Read the path of a file or folder to write. An empty one would be the folder that we are in."""
+    if not text:
+        raise argparse.ArgumentTypeError("it needs a name: this one is empty")
+    return Path(text)
+
+
 class OneLineParser(argparse.ArgumentParser):
     """Says what is wrong with a command line in one line, as every other error is said."""
 
     def error(self, message: str) -> NoReturn:
         """Print it and leave with 2. What was misspelt is set against what there is."""
-        found = re.match(r"argument (\w+): invalid choice: '([^']*)'|unrecognized arguments: (\S+)", message)
+        found = re.match(r"argument ([^:]+): invalid choice: '([^']*)'|unrecognized arguments: (\S+)", message)
         wrong = (found[2] or found[3]) if found else None
         if found and found[2] is not None and found[1] == "VERB":
             message = f"there is no verb {wrong!r}"
-        near = difflib.get_close_matches(wrong or "", self._known_words(), n=1)
+        near = difflib.get_close_matches(wrong or "", self._known_words(found[1] if found else None), n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         self.exit(2, f"{self.prog}: {' '.join(message.split())}{hint}; see {self.prog} --help\n")
 
-    def _known_words(self) -> list[str]:
-        words = list(self._option_string_actions)
-        for action in self._actions:
-            words += [str(choice) for choice in action.choices or ()]
-            if isinstance(action.choices, dict):  # verbs, of which the one on the command line has its options
-                words += [option for verb in action.choices.values() for option in verb._option_string_actions]
-        return words
+    def _known_words(self, argument: str | None) -> list[str]:
+        """Return what could have been meant: one of the choices of an argument, or any option."""
+        if argument is None:
+            return list(self._option_string_actions)
+        return [
+            str(choice)
+            for action in self._actions
+            if argument in (action.metavar, action.dest, "/".join(action.option_strings))
+            for choice in action.choices or ()
+        ]
 
 
 class ElsewhereAction(argparse.Action):
@@ -74,9 +94,14 @@ class VerbParser(OneLineParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Read our own options alone: argparse would take some of the program's words for ours, and drop others."""
         if not self.takes_program or args is None:
-            return super().parse_known_args(args, namespace)
+            found, left = super().parse_known_args(args, namespace)
+            if left:  # said here, where the options of the verb are known
+                self.error(f"unrecognized arguments: {' '.join(left)}")
+            return found, left
         at = self._first_of_program(list(args))
         found, left = super().parse_known_args(args[:at], namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
         found.program = list(args[at:])
         return found, left
 

@@ -19,6 +19,11 @@ _CLEAR = "\r\x1b[K"
 _WIDEST = 60  # characters of a column: one long name must not make a file of many short ones huge
 
 
+def is_live() -> bool:
+    """Say whether stderr is a terminal that can change a line that it shows."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+
 def print_json(document: Any) -> None:
     """Print the one JSON document of a `--json` run."""
     print(json.dumps(document, indent=2, allow_nan=False))
@@ -41,7 +46,7 @@ class Stages:
     """
 
     def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
+        self._live = is_live()
         self._stage: tuple[str, int] | None = None
 
     def __enter__(self) -> Stages:
@@ -79,7 +84,7 @@ class Percentage:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._live = sys.stderr.isatty()
+        self._live = is_live()
         self._shown = -1
 
     def __call__(self, done: int, total: int) -> None:
@@ -102,7 +107,7 @@ class TransferLine:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._live = sys.stderr.isatty()
+        self._live = is_live()
 
     def __enter__(self) -> TransferLine:
         return self

@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from glowplug.core.clock import now_ns
     from glowplug.core.disk.files import write_file
 
+    _refuse_missing(args.input)
     target = _output_path(args.output, force=args.force)
     quiet_tensorflow()
     from glowplug.loader.open import load
@@ -150,7 +151,22 @@ def _output_path(text: str | None, *, force: bool) -> Path | None:
     if path.suffix not in (".npy", ".npz", ".json"):
         raise UsageError("an output file is .npy, .npz or .json", seen=path)
     refuse_existing(path, force=force)
+    if not path.parent.is_dir():
+        raise UsageError("there is no folder for an output", seen=path, remedy=f"make it: mkdir -p {path.parent}")
     return path
+
+
+def _refuse_missing(texts: Sequence[str]) -> None:
+    """Find input files that are not there before a model is fetched for them."""
+    from glowplug.cli.arrays import refuse_unknown_kind
+    from glowplug.core.errors import UsageError
+
+    for text in texts:
+        _, separator, file = text.partition("=")
+        path = Path(file if separator and not Path(text).exists() else text)
+        refuse_unknown_kind(path)
+        if not path.exists():
+            raise UsageError("there is no such input file", seen=path, remedy="check the path")
 
 
 def _print(args: argparse.Namespace, name: str, outputs: Mapping[str, NDArray[Any]], timing: Timing) -> None:

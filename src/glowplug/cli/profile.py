@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .options import add_program, program_words
+from .options import add_program, named_path, program_words
 from .profile_outputs import add_output_arguments, check_outputs, write_outputs
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _SIGNALLED = 128
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's options. Everything after the target belongs to the target."""
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="save the profile as JSON")
+    parser.add_argument("-o", "--output", type=named_path, metavar="FILE", help="save the profile as JSON")
     add_output_arguments(parser)
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="run N times; show the median run and the spread"

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from glowplug.cli.options import named_path
 
 if TYPE_CHECKING:
     from glowplug.core.profile import Profile
@@ -14,17 +17,35 @@ if TYPE_CHECKING:
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     """Add `--html`, `--trace`, `--speedscope` and `--force`."""
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML report")
-    parser.add_argument("--trace", type=Path, metavar="FILE", help="write a Chrome trace for ui.perfetto.dev")
-    parser.add_argument("--speedscope", type=Path, metavar="FILE", help="write a file for speedscope.app")
+    parser.add_argument("--html", type=named_path, metavar="FILE", help="write a self-contained HTML report")
+    parser.add_argument("--trace", type=named_path, metavar="FILE", help="write a Chrome trace for ui.perfetto.dev")
+    parser.add_argument("--speedscope", type=named_path, metavar="FILE", help="write a file for speedscope.app")
     parser.add_argument("--force", action="store_true", help="replace files that exist")
 
 
-def check_outputs(args: argparse.Namespace, *more: Path | None) -> None:
-    """Raise what writing the files would raise before any work is done, rather than after it."""
-    for path in (args.trace, args.speedscope, *more):
+def check_outputs(args: argparse.Namespace, *more: Path | None, read: Sequence[Path] = ()) -> None:
+    """Raise what writing the files would raise before any work is done, rather than after it.
+
+    Each has a place of its own, which is none of the files that are `read`.
+    """
+    outputs = (args.html, args.trace, args.speedscope, *more)
+    refuse_shared(*outputs, read=read)
+    for path in outputs[1:]:
         _check_file(path, force=args.force)
     check_page(args.html, force=args.force)
+
+
+def refuse_shared(*outputs: Path | None, read: Sequence[Path]) -> None:
+    """Raise where an output would take the place of an input, or of another output."""
+    from glowplug.core.errors import UsageError
+
+    taken = {path.resolve() for path in read}
+    for path in outputs:
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise UsageError("an output would replace another file of this command", seen=path, remedy="name another")
+        taken.add(path.resolve())
 
 
 def check_page(path: Path | None, *, force: bool) -> None:

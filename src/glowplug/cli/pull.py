@@ -66,6 +66,7 @@ def _copied(source: Path, target: Path, *, force: bool) -> Path:
     """Copy an entry of the node cache, which others map, into files of the user's own."""
     import shutil
 
+    from glowplug.core.disk import refusals
     from glowplug.core.disk.files import new_directory, write_file
     from glowplug.core.errors import StorageError
 
@@ -77,6 +78,11 @@ def _copied(source: Path, target: Path, *, force: bool) -> Path:
             shutil.copytree(source, directory, copy_function=shutil.copyfile, dirs_exist_ok=True)
             for path in directory.rglob("*"):
                 path.chmod(0o755 if path.is_dir() else 0o644)
-    except (OSError, shutil.Error) as error:
-        raise StorageError("the copy cannot be written", seen=f"{target} ({error})", remedy="choose another") from error
+    except shutil.Error as error:  # a list with a line for each file: the first says enough
+        _, _, reason = error.args[0][0]
+        what = "the copy cannot be written"
+        raise StorageError(what, seen=f"{target} ({reason})", remedy="make room there, or choose another") from error
+    except OSError as error:
+        seen = f"{target} ({error.strerror or error})"
+        raise StorageError("the copy cannot be written", seen=seen, remedy=refusals.remedy(error)) from error
     return target

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
 
     from glowplug.core.profile_json import encode, read_profile
 
-    check_outputs(args)
+    check_outputs(args, read=[args.profile])
     profile = read_profile(args.profile)
     write_outputs(profile, args)
     if args.json:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from glowplug.cli.options import span
+
 NAME = "standby"
 HELP = "start, look at or stop the warm standby that runs begin from"
 EXAMPLE = """
@@ -29,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for start: what a python standby imports, separated by commas (default: tensorflow,keras)",
     )
     parser.add_argument(
-        "--idle", type=float, metavar="SECONDS", help="for start: end when unused for this long (default: 1800)"
+        "--idle", type=span, metavar="SECONDS", help="for start: end when unused for this long (default: 1800)"
     )
     parser.add_argument("--all", action="store_true", help="for stop: those of other environments, too")
 

@@ -27,18 +27,26 @@ class Ledger:
     def refuse(self, part: str, text: str) -> None:
         """Keep why a part does nothing, and tell the user."""
         self.add(part, text)
-        print(f"glowplug: {part}: {text}", file=sys.stderr, flush=True)
+        _say(f"{part}: {text}")
 
     def tell(self, document: str | None) -> None:
         """Write everything to a file as JSON, or print it on stderr."""
         if document is not None:
             import json
 
-            with open(document, "w", encoding="utf-8") as stream:  # noqa: PTH123 - pathlib may not be imported
-                json.dump({"run": [line._asdict() for line in self.lines]}, stream)
+            try:
+                with open(document, "w", encoding="utf-8") as stream:  # noqa: PTH123 - pathlib may not be imported
+                    json.dump({"run": [line._asdict() for line in self.lines]}, stream)
+            except OSError as error:  # the program has ended as it should: this is said, and changes nothing
+                _say(f"the document cannot be written: {document} ({error.strerror}); name another place")
             return
         for line in self.lines or (Line("run", "nothing to do: neither TensorFlow nor Keras was imported", {}),):
-            print(f"glowplug: {line.part:<12} {line.text}", file=sys.stderr)
+            _say(f"{line.part:<12} {line.text}")
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:  # where it is closed, `print` would take the program's stdout
+        print(f"glowplug: {text}", file=sys.stderr, flush=True)
 
 
 def seconds(duration_ns: int) -> str:

@@ -52,7 +52,7 @@ def load(
     """
     tell = progress or (lambda stage: None)
     wishes = _Wishes(trust, verify, tuple(op_libraries), intra_op_threads, inter_op_threads)
-    from_url = isinstance(path, str) and "://" in path  # as `origin.is_url`, which brings more with it
+    from_url = _is_url(path)
     if standby and not from_url:
         return _load_in_standby(path, wishes, tell)
     head = None if standby else _manifest_head(_probable_copy(str(path)) if from_url else path)
@@ -186,6 +186,17 @@ def _import_client(url: str) -> None:
 
     if pin_of(url) is None:
         import_client(url)
+
+
+def _is_url(path: object) -> bool:
+    """Say what `origin.is_url` says, which is imported only for what may be one."""
+    if not isinstance(path, str) or not (":/" in path or "//" in path):
+        return False
+    if "://" in path:
+        return True
+    from . import origin
+
+    return origin.is_url(path)
 
 
 def _manifest_head(path: str | Path | None) -> bytes | None:

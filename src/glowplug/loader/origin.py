@@ -24,7 +24,13 @@ Result = TypeVar("Result")
 
 def is_url(where: object) -> bool:
     """Say whether a user meant a URL, not a path."""
-    return isinstance(where, str) and "://" in where
+    if not isinstance(where, str) or not (":/" in where or "//" in where):
+        return False
+    if "://" in where:
+        return True
+    from glowplug.store.location import is_url as is_meant_as_url
+
+    return is_meant_as_url(where)
 
 
 class LocalCopy:

@@ -6,6 +6,7 @@ the same lines are printed as they stand, so both look alike and every word is t
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -26,6 +27,9 @@ BLANK: Line = ()
 DIM = "dim"
 BOLD = "bold"
 
+_UNBROKEN = "\N{NO-BREAK SPACE}"  # where textwrap breaks no line
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:ns|us|ms|s|B|kB|MB|GB)\b|%)")
+
 
 def plain(text: str, style: str = "") -> Line:
     """Return a line of one fragment."""
@@ -38,14 +42,14 @@ def line_text(line: Line) -> str:
 
 
 def wrap(text: str, width: int, *, indent: str = "", style: str = "") -> list[Line]:
-    """Break prose into lines of at most `width` cells."""
+    """Break prose into lines of at most `width` cells; a number stays with its unit."""
     lines: list[Line] = []
     for paragraph in text.split("\n"):
-        shown = visible(paragraph)
+        shown = _BEFORE_UNIT.sub(_UNBROKEN, visible(paragraph))
         # textwrap counts characters; where some take two cells, half the width is always enough.
         room = width if cell_width(shown) <= len(shown) else width // 2
         broken = textwrap.wrap(shown, room, initial_indent=indent, subsequent_indent=indent)
-        lines.extend(plain(part, style) for part in broken)
+        lines.extend(plain(part.replace(_UNBROKEN, " "), style) for part in broken)
     return lines
 
 

@@ -7,6 +7,7 @@ the part that may be one: of a refused URL only the scheme is shown. Reads no st
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -27,6 +28,8 @@ _STORAGES = {
 _FSSPEC = "store"
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
+# Taken for a path, it would be made below the folder that one is in, and shown with whatever secret it has.
+_MISTYPED = re.compile(rf"(?:{'|'.join(_STORAGES)})(?::/|//)", re.IGNORECASE)
 _PIN = re.compile(r"@(?P<digest>[0-9a-fA-F]{64})$")
 # Before the host: a container of Azure's, a user of Hadoop's. Elsewhere it is a name with a password, or a token.
 _NAMED_BEFORE_HOST = frozenset(("abfs", "abfss", "hdfs", "viewfs"))
@@ -48,7 +51,7 @@ class Location:
         """The path of a `file` location."""
         if self.scheme != FILE:
             raise LocationError("this is no path on this machine", seen=self.url)
-        return Path(unquote(urlsplit(self.url).path))
+        return Path(_unquoted(urlsplit(self.url).path))
 
     @property
     def name(self) -> str:
@@ -66,8 +69,8 @@ class Location:
 
 
 def is_url(text: object) -> bool:
-    """Say whether a user meant a URL, not a path: it begins with a scheme."""
-    return isinstance(text, str) and "://" in text
+    """Say whether a user meant a URL, not a path: it begins with a scheme, if only with one that lacks a sign."""
+    return isinstance(text, str) and ("://" in text or _MISTYPED.match(text) is not None)
 
 
 def parse(text: str) -> Location:
@@ -129,7 +132,12 @@ def _file_url(rest: str) -> str:
         raise LocationError(
             "a file URL names another host", seen=f"file://{host}/…", remedy="write it as file:///PATH, or mount it"
         )
-    return Path("/", unquote(path)).as_uri()
+    return Path("/", _unquoted(path)).as_uri()
+
+
+def _unquoted(path: str) -> str:
+    """Return the path that a file URL stands for: its bytes, which need not be text."""
+    return unquote(path, encoding=sys.getfilesystemencoding(), errors=sys.getfilesystemencodeerrors())
 
 
 def _of_fsspec(scheme: str) -> tuple[str, str]:

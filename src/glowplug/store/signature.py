@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from glowplug.core.disk.files import refuse_existing, write_file
+from glowplug.core.disk.regular_files import open_regular
 from glowplug.core.errors import SignatureError, UsageError
 
 if TYPE_CHECKING:
@@ -197,10 +198,17 @@ def _loaded(path: Path, what: str, load: Callable[[], Any]) -> Any:
 
 def _read(path: Path) -> tuple[bytes, int]:
     try:
-        with path.open("rb") as stream:
+        with os.fdopen(_opened(path), "rb") as stream:
             return stream.read(_MAX_KEY_BYTES), stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
     except OSError as error:
         raise SignatureError("the key cannot be read", seen=f"{path} ({error.strerror})", remedy=_MAKE) from error
+
+
+def _opened(path: Path) -> int:
+    """Open an ordinary file, or the pipe of a shell's `<(...)`: a named pipe may never have a writer."""
+    if str(path).startswith("/dev/fd/"):
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return open_regular(path)
 
 
 def _message(kind: Kind, digest: str) -> bytes:

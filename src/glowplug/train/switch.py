@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glowplug.core.errors import StorageError
+from glowplug.store.location import is_url
 
 from . import releases, xla
 from .caching import Caching
@@ -84,7 +85,7 @@ def _open(
     """Return where traces are kept on this machine, and where else. What cannot be used is said, and left out."""
     remote = None
     try:
-        if place is not None and "://" in place:
+        if place is not None and is_url(place):
             remote, directory = _open_remote(place, trust, keys, sign)
         else:
             directory = default_directory() if place is None else Path(place)

@@ -10,12 +10,13 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from glowplug.core.errors import OutputExistsError, StorageError
 
-from . import unfinished
+from . import refusals, unfinished
 
 _NOREPLACE, _EXCHANGE = 1, 2  # flags of renameat2
 _AT_FDCWD = -100
@@ -23,8 +24,16 @@ _NO_SUCH_RENAME = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)  # an old kerne
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
-    """Raise `OutputExistsError` when `path` exists and `force` is off."""
-    if not force and os.path.lexists(path):
+    """Raise `OutputExistsError` when `path` exists and `force` is off.
+
+    A device, a pipe or a socket is never replaced: whoever names /dev/null or /dev/stdout does not mean that.
+    """
+    if not os.path.lexists(path):
+        return
+    with contextlib.suppress(OSError):  # a link that leads nowhere may be replaced
+        if stat.S_IFMT(os.stat(path).st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+            raise OutputExistsError("the output is a device, a pipe or a socket", seen=path, remedy="name a file")
+    if not force:
         raise OutputExistsError("the output exists already", seen=path, remedy="pass --force to replace it")
 
 
@@ -46,7 +55,7 @@ def write_file(path: Path, data: bytes, *, force: bool = True, mode: int = 0o666
             stream.write(data)
         sync_directory(path.parent)
     except OSError as error:
-        raise StorageError("cannot write here", seen=f"{path} ({error.strerror})") from error
+        raise _cannot_write(path, error) from error
 
 
 @contextlib.contextmanager
@@ -63,7 +72,7 @@ def new_directory(path: Path, *, force: bool = False) -> Iterator[Path]:
         unfinished.sweep(str(path.parent), path.name)
         hidden, lock = unfinished.new_folder(str(path))
     except OSError as error:
-        raise StorageError("cannot write here", seen=f"{path.parent} ({error.strerror})") from error
+        raise _cannot_write(path.parent, error) from error
     try:
         yield Path(hidden)
         _publish(hidden, path, force=force)
@@ -103,7 +112,7 @@ def _publish(hidden: str, path: Path, *, force: bool) -> None:
                 break
         sync_directory(path.parent)
     except OSError as error:
-        raise StorageError("cannot write here", seen=f"{path} ({error.strerror})") from error
+        raise _cannot_write(path, error) from error
 
 
 def _replace(hidden: str, path: Path) -> None:
@@ -152,6 +161,11 @@ def _rename(source: str, target: Path, flags: int) -> None:
     if os.path.lexists(target):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     Path(source).rename(target)
+
+
+def _cannot_write(path: Path, error: OSError) -> StorageError:
+    seen = f"{path} ({error.strerror or error})"
+    return StorageError("cannot write here", seen=seen, remedy=refusals.remedy(error))
 
 
 def _umask() -> int:

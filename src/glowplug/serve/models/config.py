@@ -54,9 +54,10 @@ def from_argument(text: str) -> ModelConfig:
 
 def at(name: str, place: str, policy: Policy = Policy(), labels: Mapping[str, int] | None = None) -> ModelConfig:
     """Return a model whose versions lie at a path or a URL; raises `LocationError` for a URL that cannot be used."""
-    if "://" not in place:
+    from glowplug.store.location import is_url, parse
+
+    if not is_url(place):
         return ModelConfig(check_name(name), Path(place), policy, labels or {})
-    from glowplug.store.location import parse
 
     return ModelConfig(check_name(name), Path(), policy, labels or {}, url=str(parse(place)))
 

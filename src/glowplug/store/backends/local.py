@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from glowplug.core.disk import unfinished
+from glowplug.core.disk import refusals, unfinished
 from glowplug.core.disk.regular_files import open_regular
 from glowplug.core.errors import AccessError, DiskFullError, ObjectNotFoundError, StorageError, UnreachableError
 from glowplug.store.backend import Data, Listed
@@ -124,4 +124,4 @@ def _explained(error: OSError, place: Path) -> StorageError:
         return DiskFullError("the disk is full", seen=seen, remedy="make room there")
     if error.errno in _NOT_NOW:
         return UnreachableError("the file system does not answer", seen=seen, remedy="look at the mount")
-    return StorageError("the file system refuses this", seen=seen)
+    return StorageError("the file system refuses this", seen=seen, remedy=refusals.remedy(error))

@@ -76,7 +76,7 @@ def open_folder(path: Path | None = None) -> Folder:
         raise StorageError(
             "other users can write to the node cache",
             seen=f"{root} (mode {stat.S_IMODE(status.st_mode):o})",
-            remedy=f"chmod go-w {root}",
+            remedy=f"chmod go-w {root}" if status.st_uid == os.geteuid() else _REMEDY,
         )
     return Folder(root, os.access(root, os.W_OK | os.X_OK))
 

@@ -172,7 +172,8 @@ class DirectoryStore:
 
     def _check(self, info: os.stat_result, place: Path, expected: object) -> None:
         if not expected(info.st_mode):  # type: ignore[operator]
-            raise StorageError("not what the trace cache keeps", seen=f"{place} ({stat.filemode(info.st_mode)})")
+            seen = f"{place} ({stat.filemode(info.st_mode)})"
+            raise StorageError("not what the trace cache keeps", seen=seen, remedy="name a folder of its own")
         baked = self.read_only and info.st_uid in (0, os.geteuid()) and not info.st_mode & 0o022
         if not baked and (info.st_uid != os.geteuid() or info.st_mode & 0o077):
             raise StorageError(

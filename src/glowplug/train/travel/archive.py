@@ -10,6 +10,7 @@ entries are kept.
 from __future__ import annotations
 
 import io
+import os
 import re
 import tarfile
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from glowplug.core.disk import refusals
+from glowplug.core.disk.regular_files import open_regular
 from glowplug.core.disk.unfinished import new_file
 from glowplug.core.errors import SignatureError, StorageError
 from glowplug.store.signature import FOLDER
@@ -31,6 +34,7 @@ from .terms import Terms
 _SIGNATURE = re.compile(rf"{FOLDER}/[0-9a-f]{{64}}\.[0-9a-f]{{16}}")
 _LARGEST_BYTES = 1 << 30
 _MOST_MEMBERS = 100_000
+_MAKE = "glowplug cache export FILE makes one"
 
 
 @dataclass(slots=True)
@@ -57,7 +61,8 @@ def export(store: EntryStore, path: Path, terms: Terms) -> Moved:
                 _add(archive, f"{item.name}{SUFFIX}", data)
                 moved.taken.append(item.name)
     except OSError as error:
-        raise StorageError("the file cannot be written", seen=f"{path} ({error.strerror})") from error
+        seen = f"{path} ({error.strerror})"
+        raise StorageError("the file cannot be written", seen=seen, remedy=refusals.remedy(error)) from error
     return moved
 
 
@@ -65,15 +70,16 @@ def take_in(path: Path, store: EntryStore, terms: Terms) -> Moved:
     """Put the entries of a file into a store, those that may be used."""
     moved = Moved()
     try:
-        with path.open("rb") as stream:
+        with os.fdopen(open_regular(path), "rb") as stream:
             if stream.read(1) == b"":
-                raise StorageError("there are no traces in this file", seen=path)
+                raise StorageError("there are no traces in this file", seen=path, remedy=_MAKE)
             stream.seek(0)
             _take_members(stream, store, terms, moved)
     except (tarfile.TarError, EOFError, ValueError, IndexError, OverflowError, RecursionError) as error:
-        raise StorageError("this is no file of traces, or not all of one", seen=f"{path} ({error})") from error
+        seen = f"{path} ({error})"
+        raise StorageError("this is no file of traces, or not all of one", seen=seen, remedy=_MAKE) from error
     except OSError as error:
-        raise StorageError("the file cannot be read", seen=f"{path} ({error.strerror})") from error
+        raise StorageError("the file cannot be read", seen=f"{path} ({error.strerror})", remedy=_MAKE) from error
     return moved
 
 

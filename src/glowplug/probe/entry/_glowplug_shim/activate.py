@@ -86,6 +86,9 @@ def _restart(run: Run) -> None:
 def _chain() -> None:
     """Load the `sitecustomize` that the shim's own one hides, if there is one."""
     sys.modules.pop("sitecustomize", None)
+    finders = [finder.find_spec for finder in sys.meta_path if hasattr(finder, "find_spec")]
+    if all(find("sitecustomize", None) is None for find in finders):
+        return  # looked for before it is imported: what is not there is no import of the program's
     try:
         import sitecustomize  # type: ignore[import-not-found] # noqa: F401
     except ImportError as error:
