@@ -134,7 +134,8 @@ def _is_of_keras(value: object) -> bool:
 def _layer() -> type[Any]:
     from keras.src.layers.layer import Layer
 
-    return Layer
+    found: type[Any] = Layer
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -126,7 +126,8 @@ def _array_text(value: np.ndarray[Any, Any]) -> str | None:
         return None  # what was put there must be walked
     if type(value) is np.ma.MaskedArray:
         parts = [_array_text(each) for each in (value.data, np.ma.getmaskarray(value), np.asarray(value.fill_value))]
-        return None if None in parts else f"masked {parts} {value.hardmask} {value.sharedmask} {value._optinfo!r}"
+        unknown = None in parts or vars(value)["_optinfo"]
+        return None if unknown else f"masked {parts} {value.hardmask} {value.sharedmask}"
     if type(value) is np.matrix:
         return f"matrix {_array_text(np.asarray(value))}"  # its operators mean something else
     if type(value) not in (np.ndarray, np.memmap) or not is_plain_dtype(value.dtype):

@@ -89,21 +89,35 @@ def is_stock_function(function: types.FunctionType) -> bool:
     return is_stock_module(function.__module__) and is_stock_file(function.__code__.co_filename)
 
 
-@lru_cache(maxsize=8192)
+_stock_classes: dict[int, tuple[Any, bool]] = {}  # by id: a metaclass may say that two classes are equal
+
+
 def is_stock_class(kind: Any) -> bool:
     """Whether a class comes from stock code, and was not made by it for a program.
 
     `dataclasses.make_dataclass` and `types.new_class` say that what they make is of the module `types`.
     """
+    known = _stock_classes.get(id(kind))
+    if known is None:
+        if len(_stock_classes) > 8192:
+            _stock_classes.clear()
+        known = _stock_classes[id(kind)] = kind, _is_stock_class(kind)
+    return known[1]
+
+
+def _is_stock_class(kind: Any) -> bool:
     space = type.__getattribute__(kind, "__dict__")
     module = type.__getattribute__(kind, "__module__")
     if type(module) is not str or not is_stock_module(module):
         return False
-    if _at_home(module, type.__getattribute__(kind, "__qualname__")) is kind or _is_compiled(kind, space):
+    qualname = type.__getattribute__(kind, "__qualname__")
+    if _at_home(module, qualname) is kind or _is_compiled(kind, space):
         return True
     # Stock code makes classes inside functions, too: then it has written their methods.
-    files = [each.__code__.co_filename for each in space.values() if type(each) is types.FunctionType]
-    return bool(files) and all(is_stock_file(file) and not file.startswith("<") for file in files)
+    methods = [each for each in space.values() if type(each) is types.FunctionType]
+    files = [each.__code__.co_filename for each in methods if each.__qualname__.startswith(f"{qualname}.")]
+    written = len(files) == len(methods) > 0 and "<locals>" in qualname
+    return written and all(is_stock_file(file) and not file.startswith("<") for file in files)
 
 
 def _at_home(module: str, qualname: str) -> object:
