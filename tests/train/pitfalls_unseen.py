@@ -335,16 +335,6 @@ def a_global_that_is_only_written() -> Any:
     return WRITTEN
 
 
-@unstable
-def an_attribute_put_on_a_stock_class() -> Any:
-    def call(self: Any, x: Any) -> Any:
-        layers.Activation.pitfall = float(x.shape[-1])
-        return x * 2.0
-
-    with_layer(lambda: layer_of(call))
-    return layers.Activation.pitfall
-
-
 # What a text of a value leaves out.
 
 

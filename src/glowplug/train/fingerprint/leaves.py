@@ -75,7 +75,8 @@ def leaf_text(value: Any) -> str | None:
     if kind is uuid.UUID:
         return f"{value!r} {value.is_safe}"
     if kind in _LOCKS:
-        return f"{kind.__name__} {'locked' if repr(value).startswith('<locked') else 'unlocked'}"
+        owned = getattr(value, "_is_owned", bool)()  # by this thread, which can take it again
+        return f"{kind.__name__} {'locked' if repr(value).startswith('<locked') else 'unlocked'} {owned}"
     if kind in (logging.Logger, logging.RootLogger):
         return _logger_text(value)
     if issubclass(kind, np.ndarray):
