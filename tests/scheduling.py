@@ -25,6 +25,7 @@ LONG = (
     "tests/train/test_pitfalls_reach.py",
     "tests/train/test_pitfalls_state.py",
     "tests/train/test_pitfalls_stock.py",
+    "tests/train/test_pitfalls_unseen.py",
     "tests/train/test_pitfalls.py",
     "tests/train/test_misses.py",
     "tests/imports/test_compatibility.py",

@@ -93,7 +93,14 @@ def _warm() -> None:
 
 def main() -> None:
     folder, *names = sys.argv[1:]
-    from tests.train import pitfalls, pitfalls_python, pitfalls_reach, pitfalls_state, pitfalls_stock  # noqa: F401 - they add cases
+    from tests.train import (  # noqa: F401 - they add cases
+        pitfalls,
+        pitfalls_python,
+        pitfalls_reach,
+        pitfalls_state,
+        pitfalls_stock,
+        pitfalls_unseen,
+    )
 
     _warm()
 

@@ -1,10 +1,12 @@
 """Programs that look alike and are not: the right result every time, in whatever order they use one cache.
 
-Each run is a child forked from a warm process, as a standby's are; `pitfall_runner` says how. There are five files of
+Each run is a child forked from a warm process, as a standby's are; `pitfall_runner` says how. There are six files of
 cases, and one of tests for each, only so that they run side by side.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,7 @@ def test_no_program_gets_the_trace_of_another(group, tmp_path):
 
 
 def test_there_are_enough_cases():
-    files = ("pitfalls.py", "pitfalls_python.py", "pitfalls_reach.py", "pitfalls_state.py", "pitfalls_stock.py")
+    files = [file.name for file in Path(__file__).parent.glob("pitfalls*.py")]
+    assert len(files) == 6
     names = [name for file in files for name in names_in(file)]
     assert len(names) == len(set(names)) >= 150

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from .errors import NoKeyError
+from .trusted import is_stock_file
 
 _DICT = vars(type("", (), {}))["__dict__"]  # how a class statement gives instances their attributes
 
@@ -39,9 +40,6 @@ _OPERATION = {
 
 _LAYER = {
     "_tracker",  # its lists are the attributes `_layers`, `_metrics`, `_trainable_variables`, ...
-    "_lock",
-    "build",  # wrapped copies of methods that are hashed with the class
-    "quantize",
     "_path",
     "_parent_path",
     "_called",
@@ -80,9 +78,12 @@ _OPTIMIZER = {
 
 # Custom code that reads one of these sees something that a key leaves out. Names are handled apart.
 PRIVATE = frozenset(
-    ((_OPERATION | _LAYER | _MODEL | _OPTIMIZER) - {"name", "build", "quantize", "_path", "_lock"})
-    | {"history", "_glowplug_read_early", "_glowplug_unset"}
+    ((_TRACKABLE | _OPERATION | _LAYER | _MODEL | _OPTIMIZER) - {"name", "_path", "_lock"})
+    | {"_initial_seed", "history", "_glowplug_read_early", "_glowplug_unset"}
 )
+# Wrapped copies of methods that are hashed with the class, and whether attributes may be tracked: nothing else is put
+# there by Keras.
+_OF_LAYERS = {"build": types.FunctionType, "quantize": types.FunctionType, "_lock": bool}
 
 _METRIC = {"_tracker"}
 _LOSS = {"_tracker", "name"}
@@ -110,12 +111,31 @@ def attributes_of(value: object) -> tuple[dict[str, Any], dict[str, Any]]:
     found = dict(everything)
     for name in _ignored_by(kind):
         found.pop(name, None)
+    for name, usual in _OF_LAYERS.items():
+        if type(found.get(name)) is usual and issubclass(kind, _layer()) and _is_of_keras(found[name]):
+            found.pop(name)
     history, trainer = _history_and_trainer()
     if type(found.get("history")) is history and issubclass(kind, trainer):
         found.pop("history")  # the callback that `fit` leaves on a model; code that reads it is objected to
     if found.get("_exclude_from_weight_decay"):
         found["_exclude_from_weight_decay"] = _positions_of(value, found["_exclude_from_weight_decay"])
     return everything, _without_single_output_names(value, found)
+
+
+def _is_of_keras(value: object) -> bool:
+    """Keras' wrappers say that they are of the module of what they wrap."""
+    if type(value) is not types.FunctionType:
+        return True
+    filename = value.__code__.co_filename
+    return is_stock_file(filename) and not filename.startswith("<")
+
+
+@lru_cache(maxsize=1)
+def _layer() -> type[Any]:
+    from keras.src.layers.layer import Layer
+
+    found: type[Any] = Layer
+    return found
 
 
 @lru_cache(maxsize=1)

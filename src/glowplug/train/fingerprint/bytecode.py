@@ -9,6 +9,9 @@ import linecache
 import re
 import types
 
+from .errors import NoKeyError
+
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)})  # what a compiler makes
 _BEGINS = re.compile(r"^(\s*def\s)|(\s*async\s+def\s)|(.*(?<!\w)lambda(:|\s))|^(\s*@)")  # as `inspect` has it
 
 
@@ -36,10 +39,12 @@ def code_digest(code: types.CodeType) -> str:
 
 
 def _constant_text(constant: object) -> str:
-    if isinstance(constant, frozenset):
-        return repr(sorted(map(repr, constant)))
-    if isinstance(constant, tuple):
+    if type(constant) is frozenset:
+        return repr(sorted(map(_constant_text, constant)))
+    if type(constant) is tuple:
         return repr([_constant_text(item) for item in constant])
+    if type(constant) not in _PLAIN:
+        raise NoKeyError(f"a {type(constant).__qualname__} was put among the constants of code")
     return repr(constant)
 
 

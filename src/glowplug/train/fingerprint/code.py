@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import dis
 import functools
 import sys
 import types
@@ -24,7 +25,7 @@ from .admission import admits
 from .attributes import PRIVATE
 from .bytecode import code_digest, source_digest
 from .errors import NoKeyError
-from .trusted import is_stock_function, is_stock_module
+from .trusted import is_stock_class, is_stock_function, is_stock_module
 from .uses import CONSTRUCTION, IMPORTED, Uses, nested, uses_of
 
 if TYPE_CHECKING:
@@ -50,11 +51,14 @@ _NOT_HASHED = frozenset(
         "__abstractmethods__",
         "__firstlineno__",
         "__static_attributes__",
-        "__parameters__",
-        "__orig_bases__",
         "_abc_impl",
     }
 )
+# What `functools` gives a wrapper, which is the wrapped function's or says nothing.
+_OF_WRAPPERS = frozenset(
+    {"__wrapped__", "__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "cache_parameters"}
+)
+_OF_CACHED_PROPERTIES = frozenset({"func", "attrname", "lock", "__doc__", "__module__"})
 _NO_VALUE = object()
 
 
@@ -79,6 +83,9 @@ class CodeReader:
         self.converts = False  # whether TensorFlow may read sources again, to convert them
         self._written: list[types.FunctionType] = []  # the custom ones, in the order they were met
         self._makers_of_names: list[types.FunctionType] = []
+        self._readers_of_types: list[types.FunctionType] = []
+        self._readers_of_signatures: list[types.FunctionType] = []
+        self._unknown_types: list[str] = []
         self._pieces: set[str] = set()
         self._members: set[int] = set()  # functions of the class whose members are being hashed, by id
 
@@ -95,6 +102,12 @@ class CodeReader:
                 reason = (
                     f"{function.__qualname__} reads attributes by names that are put together, maybe from {pieces[0]!r}"
                 )
+                self._object(function, reason)
+        if self._readers_of_signatures:
+            for function in list(self._written):
+                self._visit_part(dict(function.__annotations__), f"{function.__qualname__} annotations")
+        for reason in self._unknown_types[:1]:
+            for function in (*self._readers_of_types, *self._readers_of_signatures):
                 self._object(function, reason)
         if self.converts:
             for function in self._written:
@@ -165,6 +178,14 @@ class CodeReader:
             self._object(
                 function, f"{path} makes a set, whose order follows from hashes that are others in every process"
             )
+        if uses.writes_globals:
+            self._object(function, f"{path} writes the global {min(uses.writes_globals)}")
+        if uses.reads_clock:
+            self._object(function, f"{path} handles times of numpy, which has a clock")
+        if uses.reads_types:
+            self._readers_of_types.append(function)
+        if uses.reads_signatures:
+            self._readers_of_signatures.append(function)
         if getattr(function, "__builtins__", None) is not vars(builtins):
             self._object(function, f"{path} has builtins of its own")
         if type(function.__globals__) is not dict:
@@ -269,7 +290,7 @@ class CodeReader:
         """Refuse stock code that is on no list, under the name by which it is used."""
         kind = type(value)
         if issubclass(kind, type) or kind is types.FunctionType:
-            stock = is_stock_module(value.__module__) and (issubclass(kind, type) or is_stock_function(value))
+            stock = is_stock_class(value) if issubclass(kind, type) else is_stock_function(value)
         else:
             stock = kind is types.BuiltinFunctionType and isinstance(value.__self__, (types.ModuleType, type(None)))
         if stock and not admits(str(value.__module__), value.__qualname__):
@@ -278,7 +299,7 @@ class CodeReader:
     def _visit_class(self, kind: type[Any], path: str) -> None:
         previous = self._walker.stream.enter("code")
         try:
-            if is_stock_module(kind.__module__):
+            if is_stock_class(kind):
                 self._emit("stock class", f"{kind.__module__}.{kind.__qualname__}")
             else:
                 self.custom = True
@@ -335,14 +356,17 @@ class CodeReader:
             if value.cache_info().currsize:
                 raise NoKeyError(f"{path} is a cache that has been filled, and its values cannot be seen")
             visit(value.__wrapped__, path)
+            visit(_without(value.__dict__, _OF_WRAPPERS), path)
         elif kind is functools.cached_property:
             self._emit("cached_property")
             visit(value.func, path)
+            visit(_without(vars(value), _OF_CACHED_PROPERTIES), path)
         elif kind is weakref.ref:
             self._emit("weak reference")
             visit(value(), path)
+            visit(value.__callback__, f"{path} callback")
         elif kind.__module__ == "typing" or kind is types.GenericAlias:
-            self._emit("annotation", repr(value))
+            self._visit_type(value, path)
         elif kind.__module__ == "_collections" and kind.__name__ == "_tuplegetter":
             self._emit("field", str(value.__reduce__()[1][0]))
         elif kind.__module__ == "numpy" and kind.__name__ in ("ufunc", "_ArrayFunctionDispatcher"):
@@ -359,6 +383,7 @@ class CodeReader:
                 repr(value.input_signature),
             )
             visit(list(options), f"{path} options")
+            visit(_without(vars(value), _own_of_tf_functions()), path)
             earlier = [trace for trace in traces_of(value) if trace not in self.watched]
             for trace in earlier:
                 self._visit_trace(trace, path)
@@ -367,6 +392,24 @@ class CodeReader:
         else:
             return False
         return True
+
+    def _visit_type(self, value: Any, path: str) -> None:
+        """Hash an alias, a variable or another form of `typing`, and what it was made of."""
+        self._emit("annotation", f"{type(value).__qualname__} {value!r}")
+        for name in _PARTS_OF_TYPES:
+            part = getattr(value, name, _NO_VALUE) if name in dir(type(value)) or name in _parts(value) else _NO_VALUE
+            if part is not _NO_VALUE:
+                self._emit("part", name)
+                self._visit_part(part, f"{path}.{name}")
+
+    def _visit_part(self, part: Any, path: str) -> None:
+        """Hash what a type or an annotation mentions; if it has no key, only code that asks for it is objected to."""
+        for each in part if type(part) is tuple else (part,):
+            try:
+                self._walker.visit(each, path)
+            except NoKeyError as error:
+                self._emit("unknown")
+                self._unknown_types.append(error.reason)
 
     def _visit_trace(self, trace: Any, path: str) -> None:
         """Hash a trace that a function has already: TensorFlow goes on with it, whatever its code would read now."""
@@ -397,6 +440,44 @@ class CodeReader:
 
     def _emit(self, tag: str, text: str = "") -> None:
         self._walker.stream.emit(tag, text.encode("utf-8", "surrogatepass"))
+
+
+_PARTS_OF_TYPES = (
+    "__origin__",
+    "__args__",
+    "__metadata__",
+    "__bound__",
+    "__constraints__",
+    "__supertype__",
+    "__forward_arg__",
+    "__forward_value__",
+)
+
+
+def _parts(value: Any) -> frozenset[str]:
+    """Return the names of what an alias holds itself: whatever else is asked of it, it asks its origin for."""
+    state = getattr(value, "__dict__", None)
+    return frozenset(state) if type(state) is dict else frozenset()
+
+
+def _without(space: Any, names: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in space.items() if name not in names}
+
+
+@functools.lru_cache(maxsize=1)
+def _own_of_tf_functions() -> frozenset[str]:
+    """Return what TensorFlow itself keeps on a `tf.function`, called or not."""
+    import tensorflow as tf
+
+    made = tf.function(lambda: None)
+    methods = filter(None, (_underlying(each) for base in type(made).__mro__ for each in vars(base).values()))
+    stored = {
+        each.argval
+        for method in methods
+        for each in dis.get_instructions(method.__code__)
+        if each.opname == "STORE_ATTR"
+    }
+    return frozenset(vars(made)) | stored
 
 
 def _closure_of(function: types.FunctionType) -> dict[str, Any]:

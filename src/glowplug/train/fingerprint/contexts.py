@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from .walker import Walker
 
 # Counters of automatic names, switches for saving, and a generator that is captured as a variable where it is used.
-_NOT_IN_KEYS = frozenset(
-    {"object_name_uids", "tracking_on", "nnx_enabled", "safe_mode_saving", "global_seed_generator"}
-)
+_NOT_IN_KEYS = frozenset({"object_name_uids", "tracking_on", "nnx_enabled", "global_seed_generator"})
+COUNTS = "counts of names"  # the component of a key that a trace may change: it is about what is made next
+_FLAGS = (bool, int, float, str)  # which say something even if they are off; lists and tables of scopes do not
 _OF_SAVING = "saving_attr_skipset_"  # which attributes saving passes over, by class, once something was saved
 
 
@@ -31,7 +31,7 @@ def visit_contexts(walker: Walker) -> None:
     previous = walker.stream.enter("settings of this thread")
     state = vars(global_state.GLOBAL_STATE_TRACKER)
     for name in sorted(state.keys() - _NOT_IN_KEYS):
-        if state[name] and not name.startswith(_OF_SAVING):
+        if (state[name] or type(state[name]) in _FLAGS) and not name.startswith(_OF_SAVING):
             walker.stream.emit("state", name.encode())
             walker.visit(state[name], f"keras {name}")
     walker.stream.leaf("tensorflow name scope", "scope", context.context().scope_name or "")
@@ -41,16 +41,28 @@ def visit_contexts(walker: Walker) -> None:
     walker.stream.enter(previous)
 
 
+def automatic_names() -> Iterator[tuple[str, int]]:
+    """Yield how far Keras has counted for names: what is made in a trace has the next one."""
+    from keras.src.backend.common import global_state
+
+    for name, count in sorted(global_state.get_global_attribute("object_name_uids", {}).items()):
+        yield str(name), int(count)
+
+
 def _settings_of_libraries() -> Iterator[tuple[str, object]]:
     """Yield what decides how numbers are calculated and written by functions that are admitted."""
-    arithmetic = decimal.getcontext()
     fields = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
-    yield "decimal context", [getattr(arithmetic, field) for field in fields]
-    yield "decimal traps", sorted(signal.__name__ for signal, on in arithmetic.traps.items() if on)
+    for name, arithmetic in (("decimal context", decimal.getcontext()), ("new contexts", decimal.DefaultContext)):
+        yield name, [getattr(arithmetic, field) for field in fields]
+        yield f"{name} traps", sorted(signal.__name__ for signal, on in arithmetic.traps.items() if on)
+        yield f"{name} flags", sorted(signal.__name__ for signal, on in arithmetic.flags.items() if on)
     yield "numpy errors", np.geterr()
     yield "what numpy calls on errors", np.geterrcall()
     yield "size of numpy's buffers", np.getbufsize()
     yield "numpy print options", np.get_printoptions()
     yield "locale of numbers", locale.setlocale(locale.LC_NUMERIC)
-    yield "warnings that are errors", [str(each) for each in warnings.filters if each[0] == "error"]
+    errors = [each for each in warnings.filters if each[0] == "error"]
+    yield "warnings that are errors", [(each[1], each[3:], f"{each[2].__module__}.{each[2]}") for each in errors]
+    yield "other warnings", getattr(warnings, "defaultaction", "")
+    yield "depth of calls", sys.getrecursionlimit()
     yield "longest integer in a text", sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else 0

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from .errors import NoKeyError
-from .trusted import is_stock_module
+from .trusted import is_stock_class, is_stock_module
 
 _PLAIN = frozenset(
     {
@@ -40,13 +40,20 @@ _PLAIN = frozenset(
         datetime.timezone,
         decimal.Decimal,
         fractions.Fraction,
-        uuid.UUID,
         pathlib.PurePosixPath,
         pathlib.PureWindowsPath,
         pathlib.PosixPath,
     }
 )
-_WITHOUT_STATE = frozenset({type(threading.Lock()), type(threading.RLock())})
+_LOCKS = frozenset({type(threading.Lock()), type(threading.RLock())})
+_OF_LOGGERS = frozenset({"handlers", "filters", "parent", "manager", "_cache"})
+# What numpy itself keeps on arrays of these classes.
+_OF_ARRAYS = {
+    np.ma.MaskedArray: frozenset(
+        ["_mask", "_hardmask", "_sharedmask", "_fill_value", "_optinfo", "_basedict", "_isfield", "_baseclass"]
+    ),
+    np.memmap: frozenset({"_mmap", "filename", "mode", "offset"}),
+}
 _CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
 
 
@@ -63,25 +70,28 @@ def leaf_text(value: Any) -> str | None:
         return struct.pack("<dd", value.real, value.imag).hex()
     if kind is datetime.datetime or kind is datetime.time:
         return repr(value) if value.tzinfo is None or type(value.tzinfo) is datetime.timezone else None
-    if kind is re.Pattern:
+    if kind is re.Pattern and type(value.pattern) in _PLAIN:
         return f"{value.flags} {value.pattern!r}"  # its own text is cut at 200 characters
-    if kind in _WITHOUT_STATE:
-        return kind.__name__
+    if kind is uuid.UUID:
+        return f"{value!r} {value.is_safe}"
+    if kind in _LOCKS:
+        owned = getattr(value, "_is_owned", bool)()  # by this thread, which can take it again
+        return f"{kind.__name__} {'locked' if repr(value).startswith('<locked') else 'unlocked'} {owned}"
     if kind in (logging.Logger, logging.RootLogger):
         return _logger_text(value)
     if issubclass(kind, np.ndarray):
         return _array_text(value)
     if issubclass(kind, np.generic):
-        stock = is_stock_module(kind.__module__) and not value.dtype.hasobject
-        return f"{kind.__name__} {value.dtype.str} {value.tobytes().hex()}" if stock else None
+        stock = is_stock_class(kind) and not value.dtype.hasobject and is_plain_dtype(value.dtype)
+        return f"{kind.__name__} {value.dtype!r} {value.tobytes().hex()}" if stock else None
     if issubclass(kind, np.dtype):
-        return repr(value) if value.metadata is None and is_stock_module(value.type.__module__) else None
+        return repr(value) if is_plain_dtype(value) else None
     if issubclass(kind, enum.Enum):
-        return f"{kind.__qualname__}.{value.name}" if is_stock_module(kind.__module__) else None
+        return f"{kind.__qualname__}.{value.name}" if is_stock_class(kind) else None
     eager, described = _tensorflow_types()
     if issubclass(kind, eager):
         return _tensor_text(value)
-    if issubclass(kind, described) and is_stock_module(kind.__module__):
+    if issubclass(kind, described) and is_stock_class(kind):
         added = getattr(value, "__dict__", {}).keys() - {"__doc__"}
         if added:
             raise NoKeyError(f"a {kind.__name__} has an attribute {min(added)} that is not TensorFlow's")
@@ -93,25 +103,48 @@ def _logger_text(value: logging.Logger | None) -> str:
     """What can be read of a logger: numbers of handlers and filters, and all that is plain, up to the root."""
     if value is None:
         return ""
-    state = {name: len(each) if type(each) is list else each for name, each in vars(value).items()}
+    state = vars(value)
+    added = sorted(name for name in state.keys() - _OF_LOGGERS if type(state[name]) not in _PLAIN)
+    if added:
+        raise NoKeyError(f"the logger {value.name} has an attribute {added[0]} of the program's own")
     plain = sorted(f"{name}={each!r}" for name, each in state.items() if type(each) in _PLAIN)
-    return f"logger {' '.join(plain)} in {_logger_text(value.parent)}"
+    handlers = [f"{type(each).__qualname__} {each.level!r} {len(each.filters)}" for each in value.handlers]
+    said = f"{' '.join(plain)} handlers {handlers} filters {len(value.filters)}"
+    return f"logger {said} in {_logger_text(value.parent)}"
+
+
+def is_plain_dtype(dtype: np.dtype[Any]) -> bool:
+    """Whether the text of a dtype says all: neither it nor its fields have metadata or a class of the program's."""
+    if dtype.metadata is not None or not is_stock_module(dtype.type.__module__):
+        return False
+    if dtype.subdtype is not None:
+        return is_plain_dtype(dtype.subdtype[0])
+    return all(is_plain_dtype(field[0]) for field in (dtype.fields or {}).values())
 
 
 def _array_text(value: np.ndarray[Any, Any]) -> str | None:
+    if getattr(value, "__dict__", {}).keys() - _OF_ARRAYS.get(type(value), frozenset()):
+        return None  # what was put there must be walked
     if type(value) is np.ma.MaskedArray:
         parts = [_array_text(each) for each in (value.data, np.ma.getmaskarray(value), np.asarray(value.fill_value))]
-        return None if None in parts else f"masked {parts}"
+        unknown = None in parts or vars(value)["_optinfo"]
+        return None if unknown else f"masked {parts} {value.hardmask} {value.sharedmask}"
     if type(value) is np.matrix:
         return f"matrix {_array_text(np.asarray(value))}"  # its operators mean something else
-    if type(value) not in (np.ndarray, np.memmap) or value.dtype.metadata is not None:
+    if type(value) not in (np.ndarray, np.memmap) or not is_plain_dtype(value.dtype):
         return None
     if value.dtype.hasobject:
         plain = value.dtype == object and all(type(item) in _PLAIN for item in value.flat)
         return f"object array {list(value.shape)} {value.tolist()!r}" if plain else None
     body = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
     order = "" if value.flags.c_contiguous else f" strides {value.strides}"
-    return f"array {value.dtype!r}{list(value.shape)}{order} {body}"
+    flags = "".join(
+        f" {name}"
+        for name, usual in (("writeable", True), ("aligned", True), ("writebackifcopy", False))
+        if getattr(value.flags, name) is not usual
+    )
+    mapped = f" {value.filename} {value.mode} {value.offset}" if type(value) is np.memmap else ""
+    return f"array {value.dtype!r}{list(value.shape)}{order}{flags}{mapped} {body}"
 
 
 def _tensor_text(value: Any) -> str | None:

@@ -55,6 +55,14 @@ class Survey:
         text = json.dumps({"modules": {**later.modules, **self.modules}, "apart": whole, "names": json.dumps(apart)})
         return zlib.compress(text.encode(), 1)
 
+    def changed_since(self, later: Survey) -> list[str]:
+        """Return the modules, and the names apart, that are not in a later survey what they were."""
+        found = [name for name, digest in self.modules.items() if later.modules.get(name, digest) != digest]
+        for module, names in self.apart.items():
+            now = later.apart.get(module, names)
+            found += [f"{module}.{name}" for name, text in names.items() if now.get(name, text) != text]
+        return sorted(found)
+
     def differing(self, encoded: bytes) -> list[str]:
         """Return the modules, and the names apart, that both know and that are not as they were for an entry."""
         other = json.loads(zlib.decompress(encoded))

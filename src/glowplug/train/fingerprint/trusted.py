@@ -89,6 +89,53 @@ def is_stock_function(function: types.FunctionType) -> bool:
     return is_stock_module(function.__module__) and is_stock_file(function.__code__.co_filename)
 
 
+_stock_classes: dict[int, tuple[Any, bool]] = {}  # by id: a metaclass may say that two classes are equal
+
+
+def is_stock_class(kind: Any) -> bool:
+    """Whether a class comes from stock code, and was not made by it for a program.
+
+    `dataclasses.make_dataclass` and `types.new_class` say that what they make is of the module `types`.
+    """
+    known = _stock_classes.get(id(kind))
+    if known is None:
+        if len(_stock_classes) > 8192:
+            _stock_classes.clear()
+        known = _stock_classes[id(kind)] = kind, _is_stock_class(kind)
+    return known[1]
+
+
+def _is_stock_class(kind: Any) -> bool:
+    space = type.__getattribute__(kind, "__dict__")
+    module = type.__getattribute__(kind, "__module__")
+    if type(module) is not str or not is_stock_module(module):
+        return False
+    qualname = type.__getattribute__(kind, "__qualname__")
+    if _at_home(module, qualname) is kind or _is_compiled(kind, space):
+        return True
+    # Stock code makes classes inside functions, too: then it has written their methods.
+    methods = [each for each in space.values() if type(each) is types.FunctionType]
+    files = [each.__code__.co_filename for each in methods if each.__qualname__.startswith(f"{qualname}.")]
+    written = len(files) == len(methods) > 0 and "<locals>" in qualname
+    return written and all(is_stock_file(file) and not file.startswith("<") for file in files)
+
+
+def _at_home(module: str, qualname: str) -> object:
+    """Return what a module has under a name."""
+    value: Any = sys.modules.get(module)
+    for name in qualname.split("."):
+        if not isinstance(value, (type, types.ModuleType)):
+            return None
+        value = vars(value).get(name)
+    return value
+
+
+def _is_compiled(kind: Any, space: Any) -> bool:
+    """No class statement makes a descriptor of a C function that belongs to the class itself."""
+    kinds = (types.WrapperDescriptorType, types.MethodDescriptorType)
+    return any(type(each) in kinds and each.__objclass__ is kind for each in space.values())
+
+
 def registered_functions() -> Iterator[tuple[str, Any]]:
     """Yield `(place, function)` for what was registered with TensorFlow (gradients, conversions) and with `optree`.
 
@@ -97,13 +144,18 @@ def registered_functions() -> Iterator[tuple[str, Any]]:
     from tensorflow.python.framework import ops, tensor_conversion_registry
 
     for name, entry in list(ops.gradient_registry._registry.items()):
-        if type(entry["type"]) is types.FunctionType and not is_stock_function(entry["type"]):
+        if _is_not_stock(entry["type"]):
             yield f"gradient of {name}", entry["type"]
-    for entries in list(tensor_conversion_registry._tensor_conversion_func_registry.values()):
+    for priority, entries in sorted(tensor_conversion_registry._tensor_conversion_func_registry.items()):
         for kind, function in entries:
-            if type(function) is types.FunctionType and not is_stock_function(function):
-                yield f"conversion of {kind}", function
+            if _is_not_stock(function):
+                yield f"conversion {priority} of {kind}", function
     yield from _registered_with_trees()
+
+
+def _is_not_stock(function: Any) -> bool:
+    """Whether a registered function is the program's; TensorFlow registers functions, or none at all."""
+    return function is not None and not (type(function) is types.FunctionType and is_stock_function(function))
 
 
 def _registered_with_trees() -> Iterator[tuple[str, Any]]:

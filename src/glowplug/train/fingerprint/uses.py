@@ -7,6 +7,8 @@ function ran at all.
 from __future__ import annotations
 
 import dis
+import re
+import string
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,6 +60,7 @@ _NAME_READERS = frozenset(
         "metrics_names",
         "get_config",
         "__dict__",
+        "__getstate__",
         "__getattribute__",
         "getattr",
         "attrgetter",
@@ -70,7 +73,7 @@ _NAME_READERS = frozenset(
         "safe_substitute",
     }
 )
-_EVERY_ATTRIBUTE = frozenset({"getattr", "attrgetter", "__dict__", "__getattribute__"})
+_EVERY_ATTRIBUTE = frozenset({"getattr", "attrgetter", "__dict__", "__getattribute__", "__getstate__"})
 # Attributes of functions, classes and modules that a key leaves out.
 _NOT_IN_KEYS = frozenset(
     [
@@ -84,16 +87,34 @@ _NOT_IN_KEYS = frozenset(
         "__firstlineno__",
         "__loader__",
         "__spec__",
+        "__abstractmethods__",
+        "__annotate_func__",
+        "__annotate__",
+        "__annotations_cache__",
+        "__static_attributes__",
+        "__type_params__",
+        "__getstate__",
+        "__dir__",
         "__traceback__",
         "__weakref__",
         "__subclasses__",
         "__builtins__",
         "gi_frame",
+        "gi_code",
         "f_back",
+        "f_builtins",
+        "f_code",
         "f_globals",
+        "f_lasti",
+        "f_lineno",
         "f_locals",
+        "ag_code",
+        "ag_frame",
+        "cr_code",
         "cr_frame",
         "tb_frame",
+        "tb_lasti",
+        "tb_lineno",
         "co_firstlineno",
         "co_filename",
         "__reduce__",
@@ -105,6 +126,12 @@ _NOT_IN_KEYS = frozenset(
         "__bases__",
         "annotation",
         "return_annotation",
+        # what TensorFlow's variables keep: names, numbers and first values
+        "_unique_id",
+        "_handle_name",
+        "_shared_name",
+        "_graph_key",
+        "_initial_value",
     ]
 )
 _HASH_ORDER = frozenset({"BUILD_SET", "SET_ADD", "SET_UPDATE"})
@@ -112,8 +139,38 @@ _OF_SETS = frozenset({"set", "frozenset", "union", "intersection", "difference",
 _JOINS_VIEWS = frozenset({"&", "|", "^", "&=", "|=", "^="})
 
 
-_MAKERS_OF_NAMES = frozenset({"attrgetter", "methodcaller", "__getattribute__"})
+_MAKERS_OF_NAMES = frozenset({"attrgetter", "methodcaller", "__getattribute__", "vformat", "get_field"})
+_FORMATS = frozenset({"format", "format_map"})  # of a text, which reads attributes of what it is given
+_TELLS_TYPES = frozenset(
+    [
+        "get_args",
+        "get_origin",
+        "get_original_bases",
+        "__args__",
+        "__bound__",
+        "__constraints__",
+        "__default__",
+        "__forward_value__",
+        "__metadata__",
+        "__orig_bases__",
+        "__origin__",
+        "__parameters__",
+        "__supertype__",
+    ]
+)
+_SIGNATURES = frozenset({"signature", "Signature"})
+_CLOCK_OF_NUMPY = re.compile(r"[<>=|]?M8\b.*|datetime64.*|now|today", re.IGNORECASE)  # it reads "now" as a time
 _IN_BETWEEN = frozenset({"CACHE", "EXTENDED_ARG", "PRECALL", "PUSH_NULL", "NOP"})
+_LOADS_BY_NAME = frozenset(
+    [
+        "LOAD_GLOBAL",
+        "LOAD_NAME",
+        "LOAD_DEREF",
+        "LOAD_CLASSDEREF",
+        "LOAD_FROM_DICT_OR_DEREF",
+        "LOAD_FROM_DICT_OR_GLOBALS",
+    ]
+)
 _SIMPLE_LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CONST"})
 
 
@@ -134,6 +191,7 @@ class Uses:
     writes_texts: bool  # of objects, which may show their names
     makes_up_names: bool  # of attributes that it reads
     codecs: frozenset[str]  # constants given to `encode` and `decode`; `?` for anything else
+    writes_globals: frozenset[str]
 
     @property
     def reads_names(self) -> bool:
@@ -145,6 +203,21 @@ class Uses:
         """Whether an initializer may be called."""
         every = not self.names.isdisjoint(_EVERY_ATTRIBUTE)
         return every or any("initializer" in name for name in self.names | self.texts)
+
+    @property
+    def reads_types(self) -> bool:
+        """Whether what a type was made of may be seen: bases with arguments, aliases, variables."""
+        return not _TELLS_TYPES.isdisjoint(self.names)
+
+    @property
+    def reads_signatures(self) -> bool:
+        """Whether annotations of functions may be seen."""
+        return not _SIGNATURES.isdisjoint(self.names)
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether numpy may be asked for the time."""
+        return "datetime64" in self.names or any(map(_CLOCK_OF_NUMPY.fullmatch, self.texts))
 
     def hidden(self, private: frozenset[str]) -> str | None:
         """Return an attribute that is read and that no key holds."""
@@ -174,6 +247,7 @@ def uses_of(code: types.CodeType) -> Uses:
         scan.writes_texts,
         scan.makes_up_names,
         frozenset(scan.codecs),
+        frozenset(scan.writes_globals),
     )
 
 
@@ -196,6 +270,24 @@ def _given_constants(after: list[dis.Instruction]) -> set[str]:
         elif each.opname != "KW_NAMES" and not (each.opname == "LOAD_CONST" and type(each.argval) is tuple):
             break
     return {"?"}
+
+
+def _texts_in(constants: tuple[object, ...]) -> Iterator[str]:
+    """Yield the texts among constants, in whatever tuple or set they lie."""
+    for each in constants:
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, (tuple, frozenset)):
+            yield from _texts_in(tuple(each))
+
+
+def _names_in_a_format(text: str) -> set[str]:
+    """Return the attributes that formatting reads: `a` and `b` of `{0.a[1].b}`."""
+    try:
+        fields = [field for _, field, _, _ in string.Formatter().parse(text) if field]
+    except ValueError:
+        return set()
+    return {name for field in fields for name in re.findall(r"\.(\w+)", field)}
 
 
 def _reads_a_constant(after: list[dis.Instruction]) -> bool:
@@ -222,16 +314,16 @@ class _Scan:
         self.writes_texts = False
         self.makes_up_names = False
         self.codecs: set[str] = set()
-        self._imported: dict[str, tuple[str, ...]] = {}  # what local variables hold, as a chain
+        self.writes_globals: set[str] = set()
+        # What local variables may hold, as chains: which of them it is, is decided while it runs.
+        self._imported: dict[str, list[tuple[str, ...]]] = {}
 
     def read(self, code: types.CodeType) -> None:
         self.names.update(code.co_names)
-        self.texts.update(text for text in code.co_consts if isinstance(text, str))
-        self.pieces.update(
-            text
-            for number, text in enumerate(code.co_consts)
-            if isinstance(text, str) and "__" in text and (number or code.co_name == "<lambda>")  # the first describes
-        )
+        self.texts.update(_texts_in(code.co_consts))
+        described = code.co_name != "<lambda>" and isinstance((*code.co_consts, None)[0], str)
+        spoken = code.co_consts[1 if described else 0 :]
+        self.pieces.update(text for text in _texts_in(spoken) if "__" in text)
         self._find_imports(code)
         self._find_chains(code)
         self._find_sets_and_texts(code)
@@ -240,6 +332,7 @@ class _Scan:
     def _find_imports(self, code: types.CodeType) -> None:
         constants: list[object] = [None]
         chain: tuple[str, ...] = ()
+        listed = False
         for instruction in dis.get_instructions(code):
             name = instruction.opname
             if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
@@ -249,12 +342,14 @@ class _Scan:
                 self.imports[(instruction.argval, level)] = None
                 # Without a list of names, `import a.b` binds `a`.
                 bound = instruction.argval if constants[-1] else instruction.argval.partition(".")[0]
-                chain = (f"{IMPORTED}{'.' * level}{bound}",)
+                chain, listed = (f"{IMPORTED}{'.' * level}{bound}",), bool(constants[-1])
             elif name == "IMPORT_FROM" and chain:
-                chain = (chain[0], instruction.argval)
+                chain = (*(chain[:1] if listed else chain), instruction.argval)  # `import a.b.c as d` goes down
             elif name in ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL") and chain:
-                self._imported.setdefault(instruction.argval, chain)
+                self._imported.setdefault(instruction.argval, []).append(chain)
                 chain = chain[:1]
+            if name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                self.writes_globals.add(instruction.argval)
 
     def _find_made_up_names(self, code: types.CodeType) -> None:
         """Find reads of attributes by anything but a constant, as in `getattr(a.b, "name", None)`, and codecs."""
@@ -266,6 +361,21 @@ class _Scan:
                 self.codecs |= _given_constants(found[index + 1 :])
             elif instruction.argval == "getattr" and not _reads_a_constant(found[index + 1 :]):
                 self.makes_up_names = True
+            elif instruction.argval in _FORMATS:
+                before = found[index - 1].argval if index and found[index - 1].opname == "LOAD_CONST" else None
+                if isinstance(before, str):
+                    self.names |= _names_in_a_format(before)
+                elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                    self.makes_up_names = True
+            elif instruction.opname == "MATCH_CLASS":
+                self._match_class(instruction.arg, found[index - 1].argval)
+
+    def _match_class(self, positions: int | None, names: object) -> None:
+        """A pattern reads attributes: by the names that it gives, and by those that the class gives for positions."""
+        self.names |= set(_texts_in((names,)))
+        if positions:
+            self.names.add("getattr")
+            self.makes_up_names = True
 
     def _find_sets_and_texts(self, code: types.CodeType) -> None:
         views = not {"keys", "items"}.isdisjoint(code.co_names)
@@ -282,23 +392,20 @@ class _Scan:
                 self.writes_texts = True
 
     def _find_chains(self, code: types.CodeType) -> None:
-        chain: tuple[str, ...] = ()
+        chains: list[tuple[str, ...]] = []  # of what was loaded last
         for instruction in dis.get_instructions(code):
             name = instruction.opname
             if name in ("CACHE", "EXTENDED_ARG", "PRECALL", "PUSH_NULL"):
                 continue
-            if name in ("LOAD_ATTR", "LOAD_METHOD") and chain:
-                chain = (*chain, instruction.argval)
+            if name in ("LOAD_ATTR", "LOAD_METHOD") and chains:
+                chains = [(*chain, instruction.argval) for chain in chains]
                 continue
-            if chain:
-                self.chains[chain] = None
-                chain = ()
-            if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"):
-                chain = self._imported.get(instruction.argval, (instruction.argval,))
+            self.chains.update(dict.fromkeys(chains))
+            chains = []
+            if name in _LOADS_BY_NAME:
+                chains = [(instruction.argval,), *self._imported.get(instruction.argval, ())]
             elif name.startswith("LOAD_FAST") and self._imported:
                 for loaded in instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,):
-                    if chain:
-                        self.chains[chain] = None
-                    chain = self._imported.get(loaded, ())
-        if chain:
-            self.chains[chain] = None
+                    self.chains.update(dict.fromkeys(chains))
+                    chains = list(self._imported.get(loaded, ()))
+        self.chains.update(dict.fromkeys(chains))

@@ -43,7 +43,8 @@ def variable_spec(variable: Any) -> str:
     for name, usual in _USUAL.items():
         value = str(getattr(variable, name, usual)).rpartition(".")[2].lower()
         flags += [f"{name}={value}"] if value != usual else []
-    return f"{resource.dtype.name}[{shape}] {' '.join(flags)}"
+    device = resource.device.rpartition("/device:")[2]
+    return f"{resource.dtype.name}[{shape}] {device} {' '.join(flags)}"
 
 
 # What the two kinds of variables keep of themselves: described by `variable_spec`, or a name, or a value.

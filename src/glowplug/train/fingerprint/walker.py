@@ -9,7 +9,10 @@ of the key.
 from __future__ import annotations
 
 import collections
+import gc
+import logging
 import operator
+import threading
 import types
 from functools import lru_cache
 from typing import Any
@@ -19,13 +22,13 @@ import numpy as np
 from .admission import admits_instance
 from .attributes import PRIVATE, attributes_of
 from .code import CodeReader
-from .contexts import visit_contexts
+from .contexts import COUNTS, automatic_names, visit_contexts
 from .errors import NoKeyError
 from .leaves import leaf_text
 from .survey import Survey, survey
 from .tables import is_table, table_spec
 from .tokens import TokenStream
-from .trusted import as_installed, is_stock_module, registered_functions
+from .trusted import as_installed, is_stock_class, is_stock_module, registered_functions
 from .uses import is_left_out
 from .variables import is_variable, variable_attributes, variable_spec
 
@@ -33,6 +36,19 @@ _LIMIT = 2_000_000  # objects; a walk this long has left the model
 _PRIMITIVES = (int, float, complex, str, bytes)
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the class was made while the program ran
+_OF_SYMBOLIC = frozenset(
+    [
+        "_dtype",
+        "_keras_history",
+        "_ragged",
+        "_ragged_rank",
+        "_row_splits_dtype",
+        "_shape",
+        "_sparse",
+        "name",
+        "record_history",
+    ]
+)
 _TRANSPARENT = frozenset({object, types.SimpleNamespace, *_PRIMITIVES})  # their state is known or visible
 
 
@@ -52,6 +68,7 @@ class Walker:
         self.survey: Survey
         self._initializers: list[tuple[Any, str]] = []
         self._numbers: dict[int, int] = {}
+        self._leaves: dict[int, int] = {}  # the same for values that are their own description
         self._refused: dict[int, str] = {}
         self._name_like: set[str] = set()
         self.owner: str | None = None  # the module of the class whose attributes are being visited
@@ -64,6 +81,8 @@ class Walker:
         text = leaf_text(value)
         if text is not None:
             self.stream.leaf(path, type(value).__name__, text)
+            if issubclass(type(value), _with_identity()):
+                self._identify(value)
             if type(value) is str and value != "__main__" and ("__" in value or is_left_out(value, PRIVATE)):
                 self._name_like.add(value)
         elif type(value) is tuple or not self._met(value):  # equal tuples may or may not be one object
@@ -73,6 +92,24 @@ class Walker:
                 raise self._refuse(value, f"{path} is nested too deeply") from None
             except NoKeyError as error:
                 raise self._refuse(value, error.reason) from None
+
+    def _identify(self, value: Any) -> None:
+        """Add which of the leaves that can be told apart this is, and of which memory it is a view."""
+        self.stream.emit("identity", b"%d" % self._number_of(value))
+        base = value.base if isinstance(value, np.ndarray) else None
+        if base is None:
+            return
+        self.stream.emit("view", f"{type(base).__qualname__} {self._number_of(base)}".encode())
+        if isinstance(base, np.ndarray):
+            offset = value.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+            self.stream.emit("offset", b"%d" % offset)
+            if base.nbytes != value.nbytes:
+                self.visit(base, "what an array is a view of")
+
+    def _number_of(self, leaf: object) -> int:
+        number = self._leaves.setdefault(id(leaf), len(self._leaves))
+        self._kept.append(leaf)
+        return number
 
     def finish(self) -> None:
         """Add what no object leads to: replaced and registered functions, and what custom code may
@@ -95,6 +132,9 @@ class Walker:
             self.stream.enter("names")
             for index, name in enumerate(self.names):
                 self.stream.leaf(f"name {index}", "name", name)
+            self.stream.enter(COUNTS)
+            for name, count in automatic_names():
+                self.stream.leaf(name, "count", str(count))
         if self.code.reads_initializers:
             self.stream.enter("code")
             for initializer, path in self._initializers:
@@ -142,7 +182,10 @@ class Walker:
         elif kind in _wrappers():
             self.stream.emit("wrapper", kind.__name__.encode())
             self.visit(value.__wrapped__, path)
-        elif kind is types.MappingProxyType or issubclass(kind, dict):
+        elif kind is types.MappingProxyType:
+            self.stream.emit("proxy")
+            self.visit(gc.get_referents(value)[0], path)
+        elif issubclass(kind, dict):
             self._visit_dict(value, path)
         elif issubclass(kind, (list, tuple, collections.deque)):
             self._visit_sequence(value, path)
@@ -161,7 +204,7 @@ class Walker:
         self.stream.leaf(path, "variable", f"variable {len(self.variables)}: {variable_spec(variable)}")
         self.variables.append(variable)
         self.names.append(str(getattr(variable, "path", variable.name)))
-        if not is_stock_module(type(variable).__module__):  # TensorFlow's own class says when it was made, no more
+        if not is_stock_class(type(variable)):  # TensorFlow's own class says when it was made, no more
             self.visit(type(variable), f"type of {path}")
         for name, value in variable_attributes(variable):
             self.stream.emit("attribute", name.encode())
@@ -169,7 +212,7 @@ class Walker:
 
     def _visit_sequence(self, value: Any, path: str) -> None:
         base = next(each for each in (list, tuple, collections.deque) if issubclass(type(value), each))
-        items = list(value if is_stock_module(type(value).__module__) else base.__iter__(value))
+        items = list(value if is_stock_class(type(value)) else base.__iter__(value))
         self.stream.emit(base.__name__, b"%d" % len(items))
         self._visit_container_class(value, path)
         if base is collections.deque:
@@ -178,7 +221,7 @@ class Walker:
             self.visit(item, f"{path}[{index}]")
 
     def _visit_dict(self, value: Any, path: str) -> None:
-        custom = issubclass(type(value), dict) and not is_stock_module(type(value).__module__)
+        custom = not is_stock_class(type(value))
         items = list(dict.items(value) if custom else value.items())
         self.stream.emit("dict", b"%d" % len(items))
         self._visit_container_class(value, path)
@@ -191,7 +234,7 @@ class Walker:
     def _visit_set(self, value: Any, path: str) -> None:
         base = set if issubclass(type(value), set) else frozenset
         texts = []
-        for item in value if is_stock_module(type(value).__module__) else base.__iter__(value):
+        for item in value if is_stock_class(type(value)) else base.__iter__(value):
             text = leaf_text(item)
             if text is None:
                 raise NoKeyError(f"{path} is a set of {type(item).__name__}, which has no order")
@@ -204,16 +247,20 @@ class Walker:
     def _visit_container_class(self, value: object, path: str) -> None:
         kind = type(value)
         self.stream.emit("class", f"{kind.__module__}.{kind.__qualname__}".encode())
-        if not is_stock_module(kind.__module__):
+        if not is_stock_class(kind):
             self.visit(kind, f"type of {path}")
             self._visit_attributes(value, path)
+            return
+        added = _put_on_container(value, str(kind.__module__))
+        if added:
+            self.visit(added, f"{path}.__dict__")
 
     def _visit_object(self, value: Any, path: str) -> None:
         symbolic, initializer = _leaf_like_types()
         kind: Any = type(value)
         if issubclass(kind, symbolic):
-            self.stream.leaf(path, "tensor", f"{value.dtype}{value.shape} {value.sparse} {value.ragged}")
-        elif issubclass(kind, initializer) and is_stock_module(kind.__module__) and _is_named_so(path):
+            self._visit_symbolic(value, path)
+        elif issubclass(kind, initializer) and is_stock_class(kind) and _is_named_so(path):
             # Its work is done: the variable exists, with a value that is not part of the key. Under another name it
             # may be something that a step calls; and if code of the user's own reads such a name, all are in the key.
             self.stream.leaf(path, "initializer", kind.__qualname__)
@@ -238,8 +285,16 @@ class Walker:
                 self.owner = owner
                 self.stream.enter(previous)
 
+    def _visit_symbolic(self, value: Any, path: str) -> None:
+        self.stream.leaf(path, "tensor", f"{value.dtype}{value.shape} {value.sparse} {value.ragged}")
+        attributes = attributes_of(value)[1]
+        self.names.append(str(attributes.get("name")))
+        for name in sorted(attributes.keys() - _OF_SYMBOLIC):
+            self.stream.emit("attribute", name.encode())
+            self.visit(attributes[name], f"{path}.{name}")
+
     def _visit_state(self, value: Any, kind: Any, path: str) -> None:
-        if is_stock_module(kind.__module__) and not admits_instance(kind):
+        if is_stock_class(kind) and not admits_instance(kind):
             raise NoKeyError(f"{path} is a {kind.__module__}.{kind.__qualname__}, whose state is not known")
         if _has_hidden_state(kind):
             raise NoKeyError(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be hashed by value")
@@ -252,6 +307,8 @@ class Walker:
         name = attributes.get("name", attributes.get("_name"))
         if type(name) is str:
             self.names.append(name)
+        if "_initial_seed" in attributes:
+            self.names.append(f"seed {attributes['_initial_seed']!r}")  # its configuration tells it
 
     def _visit_attributes(self, value: object, path: str) -> dict[str, Any]:
         everything, attributes = attributes_of(value)
@@ -261,6 +318,27 @@ class Walker:
             self.stream.emit("attribute", name.encode())
             self.visit(attributes[name], f"{path}.{name}")
         return everything
+
+
+def _put_on_container(value: object, module: str) -> dict[str, Any]:
+    """Return what was put on a list, dictionary or set of a stock class that is not its class' own."""
+    try:
+        state = dict(object.__getattribute__(value, "__dict__"))
+    except AttributeError:
+        return {}
+    if module.startswith("tensorflow."):
+        return {name: each for name, each in state.items() if not name.startswith("_")}
+    if module.startswith("keras.src.utils.tracking"):
+        state.pop("tracker", None)
+    return state
+
+
+@lru_cache(maxsize=1)
+def _with_identity() -> tuple[type[Any], ...]:
+    """Return the classes of leaves that code can tell apart where they are equal, since they can change."""
+    from tensorflow.python.framework.ops import EagerTensor
+
+    return np.ndarray, EagerTensor, logging.Logger, type(threading.Lock()), type(threading.RLock())
 
 
 def _is_named_so(path: str) -> bool:

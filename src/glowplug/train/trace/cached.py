@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from glowplug.train.fingerprint.collector import collector_paused
+from glowplug.train.fingerprint.contexts import COUNTS
 from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.survey import Survey
 from glowplug.train.fingerprint.walker import Walker
@@ -211,7 +212,7 @@ class CachedFunction:
                     assert miss.walker is not None
                     after = self._subject.walk(miss.arguments)
                     captured = capture_plan(concrete, miss.walker.variables, miss.walker.tables)
-                    witness.check(miss.walker.code, after.survey.generated)
+                    witness.check(miss.walker.code, after.survey.generated, draws=builds.began)
                     _check_unchanged(miss.walker, after)
                     self._keep(miss, after.survey, concrete, collected, captured, took_ns)
             except NoKeyError as error:
@@ -296,9 +297,12 @@ def _never_fatal(what: str) -> Iterator[None]:
 def _check_unchanged(before: Walker, after: Walker) -> None:
     """Refuse a function whose trace changes what it reads: restored, it would not do that."""
     first, second = (Key(walker.stream.components(), walker.stream.leaves()) for walker in (before, after))
-    found = changes(first, second)
+    found = [each for each in changes(first, second) if each.component != COUNTS]
     if found:
         raise NoKeyError(f"tracing it changed what it depends on ({found[0]})")
+    stock = before.survey.changed_since(after.survey)
+    if stock:
+        raise NoKeyError(f"tracing it changed {stock[0]}")
 
 
 def _stored_form(

@@ -70,6 +70,11 @@ class WatchedBuilds:
                 vars(layer)["build"] = stock[number]
             self._drawn.append(_generators())
 
+    @property
+    def began(self) -> bool:
+        """Whether any layer was built: what is drawn for it is judged by `found`."""
+        return bool(self._layers)
+
     def found(self) -> Builds:
         """Return what was built; raise `NoKeyError` if it could not be built ahead just so."""
         if self._walker is None:

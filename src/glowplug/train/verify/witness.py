@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import _lsprof
 import dis
+import random
 import re
 import sys
 import sysconfig
@@ -28,7 +29,7 @@ from glowplug.train.fingerprint.admission import admits, admits_described
 from glowplug.train.fingerprint.code import CodeReader
 from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.text_codecs import unknown_codec
-from glowplug.train.fingerprint.trusted import is_stock_file
+from glowplug.train.fingerprint.trusted import PACKAGES, is_stock_file, root_of
 
 _CONVERTED = "__autograph_generated_file"  # in the names of files that AutoGraph writes
 _OF_DATACLASSES = "__create_fn__.<locals>.__"  # how the methods that `dataclasses` writes are called
@@ -85,16 +86,20 @@ class Witness:
         if self._profiler is not None:
             self._profiler.disable()
 
-    def check(self, code: CodeReader, generated: frozenset[CodeType]) -> None:
+    def check(self, code: CodeReader, generated: frozenset[CodeType], *, draws: bool = False) -> None:
         """Raise `NoKeyError` with the name of the first thing that ran and is not accounted for.
 
-        `generated` is stock code that no file holds, as a survey found it after the trace.
+        `generated` is stock code that no file holds, as a survey found it after the trace. `draws` says whether random
+        numbers of Python's or numpy's may have been drawn, since layers were built on the way.
         """
         if self._profiler is None:
             raise NoKeyError(f"what runs while it is traced could not be watched ({self._absent})")
         for entry in self._profiler.getstats():
             if not isinstance(entry.code, str):
-                _check_entry(entry.code, [each.code for each in entry.calls or ()], code, generated)
+                called = [each.code for each in entry.calls or ()]
+                _check_entry(entry.code, called, code, generated)
+                if not draws:
+                    _check_draws(entry.code, called)
 
 
 def _check_entry(
@@ -117,6 +122,19 @@ def _check_entry(
         refused = _refused(each, code)
         if refused:
             raise NoKeyError(f"{_place(ran)} calls {refused}, which is not known to be a function of its arguments")
+
+
+def _check_draws(ran: CodeType, called: Iterable[CodeType | str]) -> None:
+    """Refuse what Keras, TensorFlow or numpy draw themselves, as for a seed that was not given. What the standard
+    library draws for itself, it draws for names of files.
+    """
+    for each in called:
+        if isinstance(each, str):
+            drawn = "_random.Random" in each or "numpy.random" in each
+        else:
+            drawn = each.co_filename == random.__file__
+        if drawn and root_of(_module_of(ran.co_filename)) in PACKAGES:
+            raise NoKeyError(f"{_place(ran)} draws a random number while it is traced")
 
 
 def _check_hashed(ran: CodeType, code: CodeReader) -> None:
