@@ -35,11 +35,15 @@ def _build(model: Any, role: str, data: Any) -> list[BuiltAhead]:
     if role != "predict" and not _has_call(model):
         return []  # nothing tells how its layers are called; its first trace does: `learned_builds`
     unbuilt = not all(layer.built for layer in model._flatten_layers())
+    if unbuilt and not _has_stock_step(model, role):
+        return []  # `call` is no promise: the step may give its layers something else, or in another order
     if role == "predict" and not unbuilt:
         return []
     x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(_symbolic(data))
     prediction = _prediction(model, x, unbuilt=unbuilt, training=role == "train")
     if role == "predict":
+        return []
+    if not _has_stock_step(model, role) and _only_the_step_knows(model, y, prediction):
         return []
     unbuilt_parts = {id(part): state_of(part) for part in _compiled_parts(model) if not part.built}
     try:
@@ -76,8 +80,6 @@ def _build_metrics_and_loss(model: Any, role: str, arguments: tuple[Any, Any, An
     from keras.src import backend
 
     metrics, loss = model._compile_metrics, model._compile_loss
-    if not all(part.built for part in _compiled_parts(model)):
-        _check_what_is_handed_over(model, role, *arguments[1:])
     if metrics is not None and not metrics.built:
         backend.compute_output_spec(model.compute_metrics, *arguments, sample_weight=sample_weight)
     if loss is not None and not loss.built and _uses_compiled_loss(model, role):
@@ -102,22 +104,19 @@ def _has_stock_step(model: Any, role: str) -> bool:
     return getattr(type(model), name) is getattr(TensorFlowTrainer, name)
 
 
-def _check_what_is_handed_over(model: Any, role: str, y: Any, prediction: Any) -> None:
-    """Loss and metrics are made for the structure of what they are first given, and a few by its shape. A step of the
-    user's own may give them a part of what the model returns, or something else.
+def _only_the_step_knows(model: Any, y: Any, prediction: Any) -> bool:
+    """Whether loss and metrics have to wait for a step of the user's own: they are made for the structure of what they
+    are first given, and a few by its shape. It may be a part of what the model returns, or something else.
     """
     from keras.src import tree
 
-    if _has_stock_step(model, role):
-        return
+    if all(part.built for part in _compiled_parts(model)):
+        return False
     metrics, loss = model._compile_metrics, model._compile_loss
     asked = [metrics._user_metrics, metrics._user_weighted_metrics] if metrics is not None else []
     asked += [loss._user_loss] if loss is not None else []
     by_shape = {str(each).lower() for each in tree.flatten(asked)} & _CHOSEN_BY_SHAPE
-    if by_shape or tree.is_nested(prediction) or tree.is_nested(y):
-        raise NoKeyError(
-            "its step is the user's own, and what it hands to loss and metrics is not known before it runs"
-        )
+    return bool(by_shape) or tree.is_nested(prediction) or tree.is_nested(y)
 
 
 def _prediction(model: Any, x: Any, *, unbuilt: bool, training: bool) -> Any:

@@ -24,11 +24,18 @@ class BuiltAhead:
 
     def build_for(self, given: tuple[Any, Any]) -> BuiltAhead:
         """Build it again, for something else."""
-        from keras.src import backend
-
         put_back(self.part, self.before)
-        backend.compute_output_spec(getattr(self.part, _method(self.part)), *given)
+        build_by_use(self.part, *given)
         return BuiltAhead(self.part, self.before, given)
+
+
+def build_by_use(part: Any, y_true: Any, y_pred: Any) -> None:
+    """Build a loss or metrics by using them on specifications, as Keras' trainer does: a call of the loss gives its
+    variables their names, and what is in them may be built by its first use.
+    """
+    from keras.src import backend
+
+    backend.compute_output_spec(part if _method(part) == "call" else part.update_state, y_true, y_pred)
 
 
 class _OtherwiseError(Exception):

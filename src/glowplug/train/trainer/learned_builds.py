@@ -1,8 +1,9 @@
 """What a step builds while it is traced: seen in one run, done ahead in the next.
 
-A `train_step` of one's own says nowhere but in its code how its layers are called, and which optimizer belongs to which
-weights. Its first trace does. What was seen is kept under the key of everything the step reached before it, as a trace
-is: layers, in the order in which they were built and with the same arguments, then optimizers.
+A `train_step` of one's own says nowhere but in its code how its layers are called, which optimizer belongs to which
+weights, and what it gives to loss and metrics. Its first trace does. What was seen is kept under the key of everything
+the step reached before it, as a trace is: layers, loss and metrics, in the order in which they were built and with the
+same arguments, then optimizers.
 
 Initial weights may be drawn from the global generators of `random` and numpy. They are the same ahead of the step only
 if nothing else draws from them while it is traced; else nothing is kept.
@@ -21,17 +22,20 @@ import numpy as np
 from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.walker import Walker
 
+from .handed_over import build_by_use
+
 # ["layer", number among the parts of a walk, path of its parent, encoded arguments]
+# ["compiled", the same for the loss or the metrics: what they are made for]
 # ["optimizer", number among the parts, [variables: a number of the walk's, or that of a part and of one of its own]]
 Builds = list[list[Any]]
 
 
 def unbuilt_parts(walker: Walker) -> list[int]:
-    """Return the numbers of the layers and optimizers among what was walked that have no variables yet."""
+    """Return the numbers of the layers, losses, metrics and optimizers that were walked and are not built yet."""
     from keras.src.layers.layer import Layer
     from keras.src.optimizers.base_optimizer import BaseOptimizer
 
-    kinds = (Layer, BaseOptimizer)
+    kinds = (Layer, BaseOptimizer, *_compiled_kinds())
     return [number for number, part in enumerate(walker.parts) if isinstance(part, kinds) and not part.built]
 
 
@@ -47,27 +51,29 @@ class WatchedBuilds:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch the builds of layers; of optimizers it is enough to look at them afterwards."""
+        """Watch the builds of layers, loss and metrics; of optimizers it is enough to look at them afterwards."""
         from keras.src.layers.layer import Layer
 
-        layers: dict[int, Any] = {}
+        watched: dict[int, Any] = {}
         for number in self._unbuilt if self._walker is not None else ():
             assert self._walker is not None
             part = self._walker.parts[number]
-            if isinstance(part, Layer):
-                layers[number] = part
-        if not layers:
+            if isinstance(part, (Layer, *_compiled_kinds())):
+                watched[number] = part
+        if not watched:
             yield
             return
-        stock = {number: vars(layer)["build"] for number, layer in layers.items()}
+        stock = {number: vars(part).get("build") for number, part in watched.items()}  # layers have one of their own
         self._drawn.append(_generators())
-        for number, layer in layers.items():
-            vars(layer)["build"] = self._noting(number, layer, stock[number])
+        for number, part in watched.items():
+            vars(part)["build"] = self._noting(number, part, part.build)
         try:
             yield
         finally:
-            for number, layer in layers.items():
-                vars(layer)["build"] = stock[number]
+            for number, part in watched.items():
+                vars(part)["build"] = stock[number]
+                if stock[number] is None:
+                    del vars(part)["build"]
             self._drawn.append(_generators())
 
     @property
@@ -84,7 +90,7 @@ class WatchedBuilds:
         layers = [[*place, encoded(arguments)] for *place, arguments in self._layers]
         return [*layers, *self._optimizers(self._walker)]
 
-    def _noting(self, number: int, layer: Any, build: Callable[..., Any]) -> Callable[..., Any]:
+    def _noting(self, number: int, part: Any, build: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(build)  # Keras asks for its signature, and whether it is the default
         def noting(*args: Any, **kwargs: Any) -> Any:
             if self._inside:
@@ -96,7 +102,8 @@ class WatchedBuilds:
             finally:
                 self._inside -= 1
                 self._drawn.append(_generators())
-                self._layers.append(["layer", number, getattr(layer, "_parent_path", None), [args, kwargs]])
+                kind = "compiled" if isinstance(part, _compiled_kinds()) else "layer"
+                self._layers.append([kind, number, getattr(part, "_parent_path", None), [args, kwargs]])
 
         return noting
 
@@ -120,7 +127,7 @@ class WatchedBuilds:
 
 
 def build_ahead(walker: Walker, builds: Builds) -> None:
-    """Build layers and optimizers as a step of an earlier run did."""
+    """Build layers, loss, metrics and optimizers as a step of an earlier run did."""
     for kind, number, *rest in builds:
         part = walker.parts[number]
         if part.built:  # one may build another
@@ -131,6 +138,10 @@ def build_ahead(walker: Walker, builds: Builds) -> None:
                 part._parent_path = parent
             args, kwargs = decoded(arguments)
             part.build(*args, **kwargs)
+        elif kind == "compiled":
+            _, arguments = rest
+            args, kwargs = decoded(arguments)
+            build_by_use(part, *args, **kwargs)
         else:
             (variables,) = rest
             part.build([_variable(walker, place) for place in variables])
@@ -144,24 +155,42 @@ def _variable(walker: Walker, place: Any) -> Any:
 
 
 def encoded(value: Any) -> Any:
-    """Return shapes, and what holds them, so that JSON keeps their types; raise `NoKeyError` for anything else."""
+    """Return shapes, tensors as theirs, and what holds them, so that JSON keeps their types; raise `NoKeyError` for
+    anything else.
+    """
+    import tensorflow as tf
+
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) in (list, tuple):
         return [type(value).__name__, *map(encoded, value)]
     if type(value) is dict and all(type(key) is str for key in value):
         return ["dict", *([key, encoded(each)] for key, each in value.items())]
-    raise NoKeyError(f"it builds a layer with a {type(value).__name__}")
+    if isinstance(value, tf.Tensor) and value.shape.rank is not None:
+        return ["tensor", list(value.shape), value.dtype.name]
+    raise NoKeyError(f"it builds a part of the model with a {type(value).__name__}")
 
 
 def decoded(value: Any) -> Any:
-    """Return what `encoded` was given."""
+    """Return what `encoded` was given, with Keras' symbolic tensors in place of tensors."""
+    from keras.src import backend
+
     if not isinstance(value, list):
         return value
     kind, *items = value
     if kind == "dict":
         return {key: decoded(each) for key, each in items}
+    if kind == "tensor":
+        shape, dtype = items
+        return backend.KerasTensor(tuple(shape), dtype, name="data")
     return (list if kind == "list" else tuple)(map(decoded, items))
+
+
+def _compiled_kinds() -> tuple[type[Any], ...]:
+    """Return the classes of what `compile` makes of losses and metrics."""
+    from keras.src.trainers.compile_utils import CompileLoss, CompileMetrics
+
+    return CompileLoss, CompileMetrics
 
 
 def _generators() -> tuple[Any, Any]:
