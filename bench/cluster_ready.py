@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import http.client
 import json
 import os
 import sys
 import tempfile
 import threading
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,6 +28,8 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 NODES, EACH = 3, 2
+_WAIT_S = 300.0
+_ANSWERED_S = 120.0  # a client gives a request up after that
 
 
 def main() -> None:
@@ -98,10 +101,13 @@ def ours(folder: Path, url: str, size: int, relay: Any, shape: Any, dtype: str) 
         serve.run(cluster.deployment({"m": url}, **options), name="again")
         found["warm_s"] = time.monotonic() - began
         serve.run(cluster.deployment({"m": url}, replicas=2), name="again")
+        _wait(lambda: len(_running("again")) == len(_replicas("again")) == 2, "two are left")
         before = {one["replica"] for one in _replicas("again")}
         serve.run(cluster.deployment({"m": url}, replicas=6), name="again")
+        _wait(lambda: len(_replicas("again")) == 6, "six have said that they are ready")
         later = [one for one in _replicas("again") if one["replica"] not in before]
         found["two_to_six_ready_s"] = sorted(one["ready_s"] for one in later)
+        found["two_to_six_steps_s"] = [one["steps"] for one in later]
         found["killed"] = _killed(nodes, shape, dtype)
     return found
 
@@ -128,41 +134,85 @@ def stock(folder: Path, shape: Any, dtype: str) -> dict[str, Any]:
 
 
 def _killed(nodes: Any, shape: Any, dtype: str) -> dict[str, Any]:
-    """Kill a node while requests come, and count what they got; a 5xx is tried again once, as clients do."""
+    """Kill a node that has replicas while requests come, from before until after it is replaced; count what they got.
+
+    A request that gets a 5xx, or no connection, is sent again, as clients do. What Ray takes to find out that a node is
+    gone is told apart from what it takes from then on.
+    """
+    import numpy as np
+    import ray
+
     rows = [[0] * shape[-1]] if dtype.startswith("int") else [[0.5] * shape[-1]]
-    wrong, failed, answered = [0], [0], [0]
-    first = _ask(rows)
+    first = np.array(_ask(rows))
+    counts = Counter[str]()
     stop = threading.Event()
 
     def ask() -> None:
         while not stop.is_set():
-            for attempt in range(20):
+            until = time.monotonic() + _ANSWERED_S
+            while True:
                 try:
-                    found = _ask(rows)
-                except (OSError, urllib.error.URLError):
-                    if attempt == 19:
-                        failed[0] += 1
-                    time.sleep(0.05)  # as clients do
+                    found = np.array(_ask(rows))
+                except (OSError, http.client.HTTPException):  # what urllib raises for a 5xx is one of the former
+                    counts["again"] += 1
+                    if time.monotonic() > until:
+                        counts["failed"] += 1
+                        break
+                    time.sleep(0.05)
                     continue
-                answered[0] += 1
-                wrong[0] += found != first
+                counts["answered"] += 1
+                counts["wrong"] += not np.allclose(found, first, rtol=1e-5, atol=1e-6)
                 break
 
+    def answered(more: int) -> None:
+        wanted = counts["answered"] + more
+        _wait(lambda: counts["answered"] >= wanted, "requests are answered")
+
+    before = _running("again")
+    victim = max(range(1, NODES), key=lambda number: list(before.values()).count(nodes.ids[number]))
+    lost = list(before.values()).count(nodes.ids[victim])
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
         thread.start()
-    before = {one["replica"] for one in _replicas("again")}
-    began = time.monotonic()
-    nodes.kill(NODES - 1)
-    while len(_replicas("again")) < 6 and time.monotonic() - began < 120:
-        time.sleep(0.1)
-    took = time.monotonic() - began
-    stop.set()
-    for thread in threads:
-        thread.join()
-    new = sorted(one["ready_s"] for one in _replicas("again") if one["replica"] not in before)
-    counts = {"answered": answered[0], "wrong": wrong[0], "failed": failed[0]}
-    return {**counts, "six_again_s": took, "replacements_ready_s": new}
+    try:
+        answered(20)
+        at_kill, began = counts["answered"], time.monotonic()
+        nodes.kill(victim)
+        gone = nodes.ids[victim]
+        _wait(lambda: not any(one["NodeID"] == gone and one["Alive"] for one in ray.nodes()), "Ray knows")
+        known_s = time.monotonic() - began
+        _wait(lambda: len(now := _running("again")) == 6 and gone not in now.values(), "six again")
+        took_s, until_six = time.monotonic() - began, counts["answered"] - at_kill
+        answered(20)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    new = [one for one in _replicas("again") if one["replica"] not in before]
+    return {
+        **{name: counts[name] for name in ("answered", "wrong", "failed", "again")},
+        "answered_until_six": until_six,
+        "lost": lost,
+        "ray_knew_s": known_s,
+        "six_again_s": took_s,
+        "replacements_ready_s": sorted(one["ready_s"] for one in new),
+    }
+
+
+def _running(application: str) -> dict[str, str]:
+    """Return the replicas that Ray Serve says are running, and the node of each."""
+    from ray.serve.context import _get_global_client
+
+    found = _get_global_client().get_serve_details()["applications"][application]["deployments"]["glowplug"]
+    return {one["replica_id"]: one["node_id"] for one in found["replicas"] if one["state"] == "RUNNING"}
+
+
+def _wait(holds: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + _WAIT_S
+    while not holds():
+        if time.monotonic() > until:
+            sys.exit(f"not within {_WAIT_S:.0f} s: {what}")
+        time.sleep(0.05)
 
 
 def _ask(rows: Any) -> Any:

@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 from cluster_simulation import Costs, simulate  # noqa: E402
 
 MB, CHUNK = 1 << 20, 16 << 20
+MOST_OFF = 0.2  # between what is simulated and what was measured; beyond that nothing is extrapolated
 # A fleet on paper: 25 Gb/s for each node, an origin of 40 Gb/s, 8 processors that check and write 1 GB/s each, and
 # 1 ms of processor time for a request to an agent.
 FLEET = Costs(1 / 5e9, 8 / 25e9, 0.3e-9, 0.3e-9, 1e-9, 1e-3, 2.0, 8, one_machine=False)
@@ -43,19 +44,29 @@ def main() -> None:
     import machine
 
     document: dict[str, Any] = {"machine": machine.describe(), "rounds": args.rounds}
-    runs = measure(args.sizes, args.rounds)
+    runs, read_times = measure(args.sizes, args.rounds)
     document["measured_s"] = {f"{nodes} nodes, {size} MB": taken for (nodes, size), taken in runs.items()}
     middle = {key: median(taken) for key, taken in runs.items()}
     costs = fit(middle, max(args.sizes))
     document["costs"] = {name: getattr(costs, name) for name in costs.__slots__}
     document["compared"] = compared = []
     for (nodes, size), measured in sorted(middle.items()):
-        said = simulate(nodes, size * MB, chunks_of(size), costs).seconds
+        said = simulate(nodes, size * MB, chunks_of(size), costs)
         fitted = size <= 1 or (size == max(args.sizes) and nodes < 3)
-        row = {"nodes": nodes, "mb": size, "measured_s": round(measured, 3), "simulated_s": round(said, 3)}
-        compared.append({**row, "off": round(said / measured - 1, 3), "fitted": fitted})
-        print(json.dumps(compared[-1]), flush=True)
+        row = {"nodes": nodes, "mb": size, "measured_s": round(measured, 3), "simulated_s": round(said.seconds, 3)}
+        row |= {"off": round(said.seconds / measured - 1, 3), "fitted": fitted}
+        row |= {
+            "measured_origin_times": read_times[nodes, size],
+            "simulated_origin_times": said.origin_bytes / size / MB,
+        }
+        compared.append(row)
+        print(json.dumps(row), flush=True)
+    document["furthest_off"] = furthest = max(abs(row["off"]) for row in compared if row["mb"] > 1)
     document["extrapolated"] = []
+    if furthest > MOST_OFF and not args.smoke:
+        print(f"the simulation is off by {100 * furthest:.0f} %: nothing is extrapolated from it", file=sys.stderr)
+        machine.write_result("cluster_scale", document, partial=True)
+        sys.exit(1)
     for nodes in (10, 100) if args.smoke else (10, 100, 1000):
         for size in (1e9, 1e10, 1e11):
             document["extrapolated"].append(row := extrapolate(nodes, size))
@@ -65,7 +76,10 @@ def main() -> None:
 
 
 def chunks_of(size_mb: int) -> int:
-    return max(1, size_mb * MB // (2 * MB) if size_mb < 256 else size_mb * MB // (6 * MB))
+    """Return how many chunks a file of this size is pushed as."""
+    from glowplug.store.cutting import cut
+
+    return len(list(cut(size_mb * MB)))
 
 
 def extrapolate(nodes: int, size: float) -> dict[str, Any]:
@@ -109,7 +123,8 @@ def _solve(function: Any, wanted: float) -> float:
     return (low + high) / 2
 
 
-def measure(sizes: list[int], rounds: int) -> dict[tuple[int, int], list[float]]:
+def measure(sizes: list[int], rounds: int) -> tuple[dict[tuple[int, int], list[float]], dict[tuple[int, int], float]]:
+    """Preload models; return what each took, by nodes and size, and the most that the origin was read for one."""
     from tests.cluster.nodes import running
     from tests.components import seaweedfs
 
@@ -118,6 +133,7 @@ def measure(sizes: list[int], rounds: int) -> dict[tuple[int, int], list[float]]
     from glowplug.store.push import push
 
     taken: dict[tuple[int, int], list[float]] = {}
+    read: dict[tuple[int, int], float] = {}
     with tempfile.TemporaryDirectory(prefix="glow-scale-") as place, seaweedfs.running(Path(place)) as server:
         os.environ.update(server.environment())
         with running(Path(place) / "cluster", 3) as nodes:
@@ -127,7 +143,8 @@ def measure(sizes: list[int], rounds: int) -> dict[tuple[int, int], list[float]]
                     for count in (1, 2, 3):
                         folder = Path(place) / "model"
                         folder.mkdir(exist_ok=True)
-                        data = random.Random(f"{number} {size} {count}").randbytes(size * MB)
+                        chance = random.Random(f"{number} {size} {count}")
+                        data = b"".join(chance.randbytes(MB) for _ in range(size))  # not more than 256 MB at a time
                         (folder / "weights.bin").write_bytes(data)
                         url = f"s3://models/{number}/{size}/{count}"
                         pinned = f"{url}@{push(folder, url).digest}"
@@ -135,7 +152,9 @@ def measure(sizes: list[int], rounds: int) -> dict[tuple[int, int], list[float]]
                         found = cluster.preload(pinned, nodes=nodes.ids[:count])
                         taken.setdefault((count, size), []).append(time.monotonic() - began)
                         assert not found.failed
-    return taken
+                        times = round(found.origin_bytes / found.size, 4)
+                        read[count, size] = max(read.get((count, size), 0.0), times)
+    return taken, read
 
 
 if __name__ == "__main__":

@@ -110,6 +110,25 @@ def test_calls_are_made_up_at_batch_one_and_the_largest_batch():
     assert [call.error for call in warmup.run(engine, iter(planned))] == ["", ""]
 
 
+def test_nothing_is_run_twice_where_a_brief_warm_up_will_do():
+    engine = Doubling()
+    planned = list(warmup.synthesized(engine.signatures, 2))
+    assert [call.runs for call in warmup.run(engine, iter(planned))] == [2, 1]
+    assert [call.runs for call in warmup.run(engine, iter(planned), brief=True)] == [1, 1]
+
+
+def test_signatures_that_differ_in_name_alone_are_one():
+    spec, other = TensorSpec("float32", (None, 2)), TensorSpec("float32", (None, 3))
+
+    def signature(output=spec, weights=(0, 1)):
+        return Signature({"x": Port(spec, "x:0")}, {"y": Port(output, "y:0")}, weights)
+
+    alike = {"serve": signature(), "serving_default": signature()}
+    assert list(warmup.distinct(alike)) == ["serving_default"]
+    different = {"a": signature(), "b": signature(other), "c": signature(weights=(0, 2)), "d": signature(weights=())}
+    assert set(warmup.distinct({**different, "e": signature(weights=())})) == {*different, "e"}
+
+
 def test_a_call_of_another_signature_is_reported_and_no_more():
     engine = Doubling()
     wrong = [warmup.Planned("none", "packed", {}), warmup.Planned("serving_default", "packed", {"z": np.zeros(1)})]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from glowplug.core.errors import DamagedObjectError
 from glowplug.store import sharing
 from glowplug.store.pull import obtain
 from glowplug.store.push import push
-from glowplug.store.sharing import Chunks, Origin
+from glowplug.store.sharing import Chunks, Fetch, Origin
 
 from .conftest import contents
 
@@ -32,11 +33,11 @@ def test_a_fetch_through_others_is_the_same_entry(url: str, model: Path) -> None
         asked[chunk] += 1
         return bytes(origin.read(chunk, size))
 
-    with sharing.fetch(description, read) as held:
+    with Fetch(description, read).run() as held:
         assert contents(held.path) == contents(model)
     assert set(asked) == set(Chunks(description).sizes)
     assert set(asked.values()) == {1}
-    with obtain(url) as held, sharing.fetch(description, read):
+    with obtain(url) as held, Fetch(description, read).run():
         assert contents(held.path) == contents(model)
     assert set(asked.values()) == {1}  # what is there is not read again
 
@@ -50,7 +51,7 @@ def test_a_chunk_that_is_another_is_asked_for_again(url: str, model: Path) -> No
         asked[chunk] += 1
         return bytes(size) if asked[chunk] == 1 else bytes(origin.read(chunk, size))
 
-    with sharing.fetch(description, read) as held:
+    with Fetch(description, read).run() as held:
         assert contents(held.path) == contents(model)
     assert set(asked.values()) == {2}
 
@@ -59,7 +60,7 @@ def test_what_stays_wrong_leaves_no_entry(url: str) -> None:
     description = sharing.describe(url)
     assert description is not None
     with pytest.raises(DamagedObjectError):
-        sharing.fetch(description, lambda chunk, size: bytes(size))
+        Fetch(description, lambda chunk, size: bytes(size)).run()
     assert sharing.find(description.digest) is None
     assert sharing.digests() == set()
 
@@ -82,3 +83,48 @@ def test_files_that_nobody_pushed_are_described_once_they_are_here(model: Path) 
         assert found.digest == held.digest
     assert not found.pushed
     assert sharing.digests() == {found.digest}
+
+
+def test_a_chunk_that_came_some_other_way_is_not_asked_for(url: str, model: Path) -> None:
+    description = sharing.describe(url)
+    assert description is not None
+    sizes, origin = Chunks(description).sizes, Origin(url)
+    asked: list[str] = []
+    lock = threading.Lock()
+
+    def read(chunk: str, size: int) -> bytes:
+        with lock:
+            if not asked:  # all others come now
+                for other in sizes:
+                    if other != chunk:
+                        assert not fetch.put(other, bytes(sizes[other]))
+                        assert fetch.get(other) is None
+                        assert fetch.put(other, origin.read(other, sizes[other]))
+                        assert fetch.get(other) == bytes(origin.read(other, sizes[other]))
+            asked.append(chunk)
+        return bytes(origin.read(chunk, size))
+
+    fetch = Fetch(description, read)
+    assert not fetch.put(next(iter(sizes)), b"")  # it does not run yet
+    with fetch.run() as held:
+        assert contents(held.path) == contents(model)
+        assert all(fetch.get(chunk) is None for chunk in sizes)  # it is over
+    assert len(asked) <= 8  # those that were under way
+
+
+def test_what_was_put_there_does_not_hide_a_wrong_chunk(url: str, model: Path) -> None:
+    """Another's chunk is put into place while the same one comes, damaged, for this host: it is asked for again."""
+    description = sharing.describe(url)
+    assert description is not None
+    origin, asked = Origin(url), Counter[str]()
+
+    def read(chunk: str, size: int) -> bytes:
+        asked[chunk] += 1
+        if asked[chunk] == 1:
+            threading.Thread(target=lambda: fetch.put(chunk, origin.read(chunk, size))).start()
+            return bytes(size)
+        return bytes(origin.read(chunk, size))
+
+    fetch = Fetch(description, read)
+    with fetch.run() as held:
+        assert contents(held.path) == contents(model)

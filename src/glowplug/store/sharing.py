@@ -23,6 +23,7 @@ from .node_cache.folder import Folder, open_folder
 from .node_cache.place import CONTENT, ENTRIES
 from .progress import Progress
 from .sources import Described, resolve
+from .transfer.assembly import Assembly
 from .transfer.fetching import fetch_once
 from .transfer.retrying import Retrying
 
@@ -128,16 +129,41 @@ class Chunks:
         return data if len(data) == size else None
 
 
-def fetch(description: Description, read: ReadChunk, *, progress: Progress | None = None) -> Held:
-    """Have what is described in the node cache, with its chunks from `read`, which is asked again for one that is
-    not what its digest says."""
-    folder = _writable(open_folder())
-    held = entries.use_whole(folder, description.digest, [])
-    if held is not None:
-        return held
-    backend = _Chunks(read, Chunks(description).sizes)
-    place = Place(Retrying(backend, retries=0), "chunks", f"peers of {description.url}", description.url)
-    return fetch_once(folder, place, Described(description.data, description.tree), [], progress)
+class Fetch:
+    """Brings what is described to the node cache, with its chunks from `read`, which is asked again for one that is
+    not what its digest says.
+
+    While it runs, other hosts may be given chunks that are here already, and what came for one of them is kept here
+    too: whatever host asks first, a chunk comes from the origin once. `begun` is told when that can be done; `put` and
+    `get` are safe from any thread.
+    """
+
+    def __init__(self, description: Description, read: ReadChunk, begun: Callable[[], None] | None = None) -> None:
+        self._description, self._read, self._begun = description, read, begun
+        self._assembly: Assembly | None = None
+
+    def run(self, *, progress: Progress | None = None) -> Held:
+        """Have it in the node cache, and return it."""
+        folder, description = _writable(open_folder()), self._description
+        held = entries.use_whole(folder, description.digest, [])
+        if held is not None:
+            return held
+        backend = _Chunks(self._read, Chunks(description).sizes)
+        place = Place(Retrying(backend, retries=0), "chunks", f"peers of {description.url}", description.url)
+        return fetch_once(folder, place, Described(description.data, description.tree, self._begins), [], progress)
+
+    def put(self, chunk: str, data: Data) -> bool:
+        """Keep a chunk, if this runs and lacks it; say whether it is here now. It is checked."""
+        return self._assembly is not None and self._assembly.put(chunk, data)
+
+    def get(self, chunk: str) -> bytes | None:
+        """Return a chunk that is here already, if this runs."""
+        return self._assembly.get(chunk) if self._assembly is not None else None
+
+    def _begins(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        if self._begun is not None:
+            self._begun()
 
 
 def _writable(folder: Folder) -> Folder:

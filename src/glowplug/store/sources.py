@@ -6,6 +6,7 @@ Of the latter a listing says which there are and whether they changed; their dig
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class Described:
 
     description: bytes
     tree: Tree
+    begins: Callable[[Assembly], None] | None = None  # is told of a fetch, before anything is asked for
 
     @property
     def key(self) -> str:
@@ -64,7 +66,8 @@ class Described:
             Part(place.sibling(f"{trees.POOL}/{chunk.digest}"), 0, chunk.size, chunk.digest, tuple(where))
             for chunk, where in targets.items()
         ]
-        Assembly(folder, partial, place, meter).fill({one.path: one.size for one in self.tree.files}, parts)
+        files = {one.path: one.size for one in self.tree.files}
+        Assembly(folder, partial, place, meter).fill(files, parts, self.begins)
         return entries.publish(folder, partial, self.description, place.url)
 
 

@@ -89,6 +89,13 @@ class Agent:
 
         return await self._elsewhere(look)
 
+    async def expect(self, description: Description) -> bool:
+        """Say whether this node has it all; if not, know what it is, and that it is about to be fetched."""
+        found = await self.has(description.digest)
+        if not found:
+            self._seed(description).expect()
+        return found
+
     async def seed(self, description: Description, peers: Mapping[str, Any], holders: list[str]) -> Outcome:
         """Have it on this node, and say what that took. Those who ask while it comes wait for the same."""
         task = self._coming.get(description.digest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +63,8 @@ def agent_name(node: str) -> str:
 def agent_of(node: str) -> Any:
     """Return the handle of a node's agent, which is started where there is none."""
     ray = require_ray()
+    with contextlib.suppress(ValueError):  # there is none; to ask costs less than to offer one
+        return ray.get_actor(agent_name(node), namespace=NAMESPACE)
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     from .agent import Agent

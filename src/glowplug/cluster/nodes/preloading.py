@@ -66,8 +66,13 @@ def seed(url: str, found: Sequence[Node]) -> Preloaded:
         around = [node for _, node in sorted(zip(has, around, strict=True), key=lambda pair: pair[0] is not True)]
     description, told, read = describe(url, around)
     peers = {node.name: node.agent for node in found}
+    beside = [node for node in around if node.name not in peers]
+    known = [
+        *zip(found, ask(found, "expect", description, timeout_s=_ANSWER_S), strict=True),
+        *zip(beside, ask(beside, "has", description.digest, timeout_s=_ANSWER_S), strict=True),
+    ]
     held = []
-    for node, has in zip(around, ask(around, "has", description.digest, timeout_s=_ANSWER_S), strict=True):
+    for node, has in known:
         if has is True:
             held.append(node.name)
             peers[node.name] = node.agent

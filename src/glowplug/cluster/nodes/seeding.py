@@ -1,28 +1,30 @@
 """Brings one model to one node: chunks of its own share from the origin, all others from other nodes. Runs in an agent.
 
 What comes from others goes through Ray's object store, and is checked by the node cache before it counts. Another node
-that is gone, or cannot, means the next one, then the origin.
+that is gone, or cannot, means the next one, then the origin. What this node reads from the origin, for itself or for
+another, is on its disk before it is given away: nothing that falls off the shelf is read from the origin again.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from glowplug.core.errors import GlowplugError, ObjectNotFoundError, UnreachableError
-from glowplug.store import sharing
 from glowplug.store.backend import Data
 from glowplug.store.progress import Transfer
 from glowplug.store.pull import obtain
-from glowplug.store.sharing import Chunks, Description, Origin
+from glowplug.store.sharing import Chunks, Description, Fetch, Origin
 
 from .shares import order
 from .shelf import Shelf
 
 _CHUNK_S = 60.0  # for one chunk from another node; then that node is taken for gone
+_BEGINS_S = 10.0  # for a fetch of this node that was announced; then others are given chunks that are not kept here
+_READS = 8  # from the origin, at the same time
 
 
 @dataclass(slots=True)
@@ -52,6 +54,16 @@ class Seed:
         self._unreachable: UnreachableError | None = None
         self._lock = threading.Lock()
         self._given: set[str] = set()
+        self._reads = threading.BoundedSemaphore(_READS)
+        self._reading: dict[str, Future[Data]] = {}
+        self._fetch: Fetch | None = None
+        self._begun = threading.Event()
+        self._begun.set()
+
+    def expect(self) -> None:
+        """Know that this node is about to fetch: what others ask for until then waits, so that it can be kept."""
+        if self._fetch is None:
+            self._begun.clear()
 
     def offer(self, chunk: str) -> Any:
         """Return the future reference of a chunk for another node: from this node's cache, or from the origin."""
@@ -62,11 +74,46 @@ class Seed:
 
     def _bring(self, chunk: str) -> None:
         try:
-            here = self._chunks.read(chunk)
-            data = self._from_origin(chunk) if here is None else here
+            if not self._begun.wait(_BEGINS_S):
+                self._begun.set()  # nobody waits for it again
+            data = self._here(chunk) or self._once(chunk)
             self._shelf.put(chunk, self._ray.put(_as_array(data)), len(data))
         except BaseException as error:  # whoever waits for it is told
             self._shelf.fail(chunk, error)
+
+    def _here(self, chunk: str) -> Data | None:
+        """Return a chunk that is on this node's disk."""
+        data = self._fetch.get(chunk) if self._fetch is not None else None
+        return self._chunks.read(chunk) if data is None else data  # in this order: the first becomes the second
+
+    def _once(self, chunk: str) -> Data:
+        """Read a chunk from the origin, once however many want it, and keep it where this node fetches."""
+        with self._lock:
+            reading = self._reading.get(chunk)
+            mine = reading is None
+            if reading is None:
+                reading = self._reading[chunk] = Future()
+        if not mine:
+            return reading.result()
+        try:
+            data = self._here(chunk) or self._shelved(chunk)  # it may have come just before
+            if data is None:
+                with self._reads:
+                    data = self._from_origin(chunk)
+            if self._fetch is not None:
+                self._fetch.put(chunk, data)
+        except BaseException as error:
+            reading.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                del self._reading[chunk]
+        reading.set_result(data)
+        return data
+
+    def _shelved(self, chunk: str) -> Data | None:
+        reference = self._shelf.kept(chunk)
+        return None if reference is None else memoryview(self._ray.get(reference))
 
     def _from_origin(self, chunk: str) -> Data:
         if not self.description.pushed:
@@ -103,10 +150,14 @@ class Seed:
         def tell(transfer: Transfer) -> None:
             self.counts.done_bytes = transfer.done_bytes
 
+        self._fetch = Fetch(self.description, read, self._begun.set)
         try:
-            sharing.fetch(self.description, read, progress=tell).release()
+            self._fetch.run(progress=tell).release()
         except UnpushedError:
             self._pull()
+        finally:
+            self._fetch = None
+            self._begun.set()
         self.counts.done_bytes = self.counts.total_bytes
 
     def _pull(self) -> None:
@@ -119,7 +170,7 @@ class Seed:
         for node in asked:
             if node == self._node:
                 try:
-                    return memoryview(self._ray.get(self.offer(chunk).result()))
+                    return self._once(chunk)
                 except (GlowplugError, UnpushedError):
                     continue  # this node cannot reach the origin; others may
             data = self._from_peer(chunk, node, peers[node])

@@ -35,6 +35,12 @@ class Shelf:
             self._coming[chunk] = coming = Future()
             return coming, True
 
+    def kept(self, chunk: str) -> Any | None:
+        """Return the reference of a chunk that is ready, or nothing."""
+        with self._lock:
+            found = self._kept.get(chunk)
+        return None if found is None else found[0]
+
     def put(self, chunk: str, reference: Any, size: int) -> None:
         """Bring a chunk that was claimed."""
         with self._lock:

@@ -44,6 +44,7 @@ class ReplicaModels(Catalog):
         self._leaving: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self.generation = 0
+        self.steps: dict[str, dict[str, float]] = {}  # by model, what its last load took, in seconds
         self.metrics = Metrics(self)
 
     async def wait_for_change(self) -> None:
@@ -149,6 +150,7 @@ class ReplicaModels(Catalog):
 
         began = time.monotonic()
         held, path = await asyncio.get_running_loop().run_in_executor(None, bring, choice.url)
+        brought = time.monotonic()
         try:
             version = await self._start(choice, path, held)
         except BaseException:
@@ -156,6 +158,13 @@ class ReplicaModels(Catalog):
             raise
         self._held[version] = held
         version.ready_after_s = time.monotonic() - began
+        reports = version.group.reports.values() if version.group is not None else ()
+        self.steps[choice.name] = {
+            "bring": round(brought - began, 3),
+            "load": round(max((one["load_ns"] for one in reports), default=0) / 1e9, 3),
+            "warm": round(max((one["warmup_ns"] for one in reports), default=0) / 1e9, 3),
+            "all": round(version.ready_after_s, 3),
+        }
         return version
 
     async def _start(self, choice: ModelChoice, path: Path, held: Held) -> Version:
@@ -179,6 +188,7 @@ class ReplicaModels(Catalog):
             inter_op_threads=settings.inter_op_threads,
             op_libraries=settings.op_libraries,
             largest_batch=settings.max_batch_size if settings.batching else 0,
+            brief=True,
         )
         version = Version(choice.name, choice.version, source, State.LOADING)
         counted = self.metrics.observer(version)

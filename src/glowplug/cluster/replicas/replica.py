@@ -45,6 +45,7 @@ class Replica:
         self._workers = HostedWorkers(standby=self._settings.standby)
         self._models = ReplicaModels(self._settings, self._workers)
         self._error, self._ready_s, self._asked = "", 0.0, 0
+        self._told_s = 0.0
         log = Log(as_json=True, access=False)
         service = Service(self._models, self._models.metrics, None, self._models.wait_for_change)
         parsers = Parsers(self._workers, self._settings.timeout_s)
@@ -80,6 +81,7 @@ class Replica:
         A replica that serves nothing yet fails instead: Ray Serve then starts another.
         """
         asked = Generation.from_json(generation)
+        self._told_s = self._told_s or time.monotonic() - self._began
         async with self._adopting:
             self._asked = asked.number
             try:
@@ -160,6 +162,7 @@ class Replica:
                 "models": self._models.describe(),
                 "error": self._error,
                 "ready_s": round(self._ready_s, 3),
+                "steps": {"told": round(self._told_s, 3), "models": self._models.steps},
                 "notes": self._workers.notes[-3:],
             }
             agent = agent_of(ray.get_runtime_context().get_node_id())

@@ -11,7 +11,10 @@ from glowplug.core.manifest import Port, Signature, TensorSpec
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """Which model to load and how. `background` means that others are being served meanwhile."""
+    """Which model to load and how. `background` means that others are being served meanwhile.
+
+    `brief` is for one of many workers of a model: nothing is run twice to be warm.
+    """
 
     path: str
     kind: str  # "bundle", "saved_model", "tflite", or "parser", which has no path
@@ -24,6 +27,7 @@ class WorkerSpec:
     largest_batch: int = 0
     recorded: str = ""
     synthesize: bool = True
+    brief: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the values as JSON takes them."""

@@ -48,8 +48,8 @@ class Planned:
     inputs: Mapping[str, NDArray[Any]]
 
 
-def run(engine: Engine, planned: Iterator[Planned]) -> Iterator[WarmCall]:
-    """Run the calls one by one and yield what each took."""
+def run(engine: Engine, planned: Iterator[Planned], *, brief: bool = False) -> Iterator[WarmCall]:
+    """Run the calls one by one and yield what each took; with `brief`, none is run twice."""
     for place, call in enumerate(planned):
         rows = max((len(array) for array in call.inputs.values() if array.ndim), default=0)
         durations: list[int] = []
@@ -58,7 +58,7 @@ def run(engine: Engine, planned: Iterator[Planned]) -> Iterator[WarmCall]:
             signature = engine.signatures[call.signature]
             check_inputs(call.signature, signature, call.inputs)
             arrays = [call.inputs[name] for name in signature.inputs]
-            for _ in range(_RUNS if place else _FIRST_RUNS):
+            for _ in range(_RUNS if place or brief else _FIRST_RUNS):
                 began = now_ns()
                 engine.run(call.signature, arrays)
                 durations.append(now_ns() - began)
@@ -82,6 +82,22 @@ def why_dead(calls: Sequence[WarmCall]) -> str:
             if call.code in _INCURABLE:
                 return f"{call.signature!r} failed: {call.error}"
     return ""
+
+
+def distinct(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
+    """Leave out signatures that take the same inputs and weights as another and give the same kinds of outputs.
+
+    Keras exports each model as `serve` and as `serving_default`. A call of the one brings in the weights for both; the
+    first call of the other is slower by what its graph takes to set up.
+    """
+    found: dict[Any, str] = {}
+    for name in sorted(signatures, key=lambda name: name != DEFAULT_SIGNATURE):
+        one = signatures[name]
+        sides = [
+            tuple((key, port.spec.dtype, port.spec.shape) for key, port in s.items()) for s in (one.inputs, one.outputs)
+        ]
+        found.setdefault((*sides, one.weights, one.targets) if one.weights else name, name)
+    return {name: signatures[name] for name in found.values()}
 
 
 def synthesized(signatures: Mapping[str, Signature], largest_batch: int) -> Iterator[Planned]:

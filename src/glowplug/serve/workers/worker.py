@@ -78,7 +78,7 @@ def _load_and_warm(channel: socket.socket, spec: WorkerSpec) -> Engine:
     began = now_ns()
     engine, packed = _open(spec)
     loaded = now_ns()
-    calls = list(warmup.run(engine, _planned(engine, spec, packed)))
+    calls = list(warmup.run(engine, _planned(engine, spec, packed), brief=spec.brief))
     reason = warmup.why_dead(calls)
     if reason:
         raise ModelError("the model does not answer", seen=reason)
@@ -150,7 +150,8 @@ def _planned(engine: Engine, spec: WorkerSpec, packed: list[warmup.Planned]) -> 
                 found = True  # a file with nothing in it warms nothing
                 yield one
     if spec.synthesize and (not found or spec.largest_batch > 1):
-        yield from warmup.synthesized(engine.signatures, spec.largest_batch)
+        signatures = warmup.distinct(engine.signatures) if spec.brief else engine.signatures
+        yield from warmup.synthesized(signatures, spec.largest_batch)
 
 
 def _from_file(path: Path, source: str, notes: list[str]) -> Iterator[warmup.Planned]:

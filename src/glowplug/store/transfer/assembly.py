@@ -3,6 +3,7 @@
 Files have their final length from the start and are filled where they will be mapped: nothing is unpacked afterwards.
 What an earlier, killed attempt left is read and checked, not believed; parts that another entry of the node cache has
 are copied from there. Parts come in random order, so that hosts which start together ask for different objects.
+Whoever got a part some other way may put it into place, and others may have those that are, while the rest comes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import contextlib
 import hashlib
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial as bound
 from pathlib import Path
@@ -27,7 +28,7 @@ from glowplug.store.settings import from_environment
 
 from .journal import Begun, Journal
 from .slots import Slots
-from .workers import Gate, Workers
+from .workers import Gate, StoppedError, Workers
 
 # What one request asks for. As much, for each connection, is fetched again when a process is killed: a share of it all.
 _PIECES, _SMALLEST_PIECE, _LARGEST_PIECE = 112, 1 << 20, 8 << 20
@@ -65,19 +66,57 @@ class Assembly:
         self._gate = Gate()
         self._piece_bytes = _SMALLEST_PIECE
         self._elsewhere: Mapping[str, tuple[Path, int]] = {}
+        self._known: Mapping[str, Part] = {}
+        self._placed: set[str] = set()  # digests of parts that are where they belong, and were checked
 
-    def fill(self, files: Mapping[str, int], parts: Sequence[Part]) -> dict[str, str]:
-        """Fetch everything; return the digest, by its key, of each part that came from the storage."""
+    def fill(
+        self, files: Mapping[str, int], parts: Sequence[Part], begins: Callable[[Assembly], None] | None = None
+    ) -> dict[str, str]:
+        """Fetch everything; return the digest, by its key, of each part that came from the storage.
+
+        `begins` is told of this when parts can be put into place, before any is asked for.
+        """
         self._piece_bytes = max(_SMALLEST_PIECE, min(_LARGEST_PIECE, sum(files.values()) // _PIECES))
         try:
             self._prepare(files)
             with Journal(self._partial / entries.JOURNAL) as self._journal:
+                self._known = {part.digest: part for part in parts if part.digest is not None}
+                if begins is not None:
+                    begins(self)
                 self._fetch(parts)
+                self._gate.close()  # all parts are in place: nobody puts one there any more
             for path in files:
                 (self._content / path).chmod(0o444)  # it will be mapped: nobody shortens it by mistake
         except OSError as error:
             raise cannot_write(self._partial, error) from error
         return dict(self._digests)
+
+    def put(self, digest: str, data: Data) -> bool:
+        """Put a part into place that came some other way, while `fill` runs; say whether it is there now.
+
+        What has another digest is not. Safe from any thread.
+        """
+        part = self._known.get(digest)
+        if part is None or len(data) != part.size:
+            return False
+        if digest in self._placed:
+            return True
+        if sha256(data) != digest:
+            return False
+        path, offset = part.targets[0]
+        with contextlib.suppress(StoppedError, OSError), self._gate.passed():
+            _write(self._content / path, offset, data)
+            self._journal.note(part.key, Begun(part.size, digest))
+            self._placed.add(digest)
+        return digest in self._placed
+
+    def get(self, digest: str) -> bytes | None:
+        """Return a part that is in place, while `fill` runs; None for one that is not yet. Safe from any thread."""
+        part = self._known.get(digest)
+        if part is None or digest not in self._placed:
+            return None
+        path, offset = part.targets[0]
+        return _read(self._content / path, offset, part.size)
 
     def _prepare(self, files: Mapping[str, int]) -> None:
         allocated = allocated_bytes(self._partial)
@@ -111,11 +150,14 @@ class Assembly:
         if part.digest is None or not self._copy(part, part.digest):
             digest = self._from_origin(part, self._journal.begun.get(part.key))
             if part.digest not in (None, digest):  # it may be the way, or what an earlier attempt left: once more
+                self._placed.discard(part.digest)  # what was put there may have been written over just now
                 digest = self._from_origin(part, None)
             if part.digest not in (None, digest):
                 raise _damaged("an object of the storage was altered", part.object)
             self._digests[part.key] = digest
             self._spread(part)
+        if part.digest is not None:
+            self._placed.add(part.digest)
         self._meter.add(part.size * len(part.targets))
 
     def _copy(self, part: Part, digest: str) -> bool:
@@ -133,6 +175,8 @@ class Assembly:
         """Read a part from the storage into its first place, from where an earlier attempt broke off; return its
         digest."""
         path, offset = part.targets[0]
+        if part.digest is not None and part.digest in self._placed:
+            return part.digest
         digest, done = hashlib.sha256(), 0
         if begun is not None and begun.done <= part.size:
             before = _checked(self._content / path, offset, begun.done, begun.digest)
@@ -142,6 +186,8 @@ class Assembly:
         begin, end = part.start + done, part.start + part.size
         with self._slots.one():
             for data in self._place.backend.pieces(part.object, begin, end, self._piece_bytes):
+                if not done and part.digest is not None and part.digest in self._placed:  # meanwhile, by `put`
+                    return part.digest
                 if len(data) > part.size - done:
                     raise _damaged("an object of the storage is longer than it should be", part.object)
                 digest.update(data)
@@ -172,12 +218,17 @@ def allocated_bytes(partial: Path) -> int:
 
 def _checked(path: Path, offset: int, size: int, digest: str) -> bytes | None:
     """Return the bytes that lie there if they have this digest."""
+    data = _read(path, offset, size)
+    return data if data is not None and sha256(data) == digest else None
+
+
+def _read(path: Path, offset: int, size: int) -> bytes | None:
     try:
         with path.open("rb", buffering=0) as stream:
             data = os.pread(stream.fileno(), size, offset)
     except OSError:
         return None
-    return data if len(data) == size and sha256(data) == digest else None
+    return data if len(data) == size else None
 
 
 def _write(path: Path, offset: int, data: Data) -> None:
