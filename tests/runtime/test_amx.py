@@ -1,4 +1,4 @@
-"""A processor that announces AMX and traps on it. Children are real and die of real signals."""
+"""A processor that announces AMX and of which TensorFlow dies. Children are real and die of real signals."""
 
 from __future__ import annotations
 
@@ -68,8 +68,20 @@ def test_what_onednn_was_told(announced, value, needed):
     assert amx.needs_cure({amx.CURE[0]: value}) is needed
 
 
-def test_the_child_itself_gives_an_answer_here():
+def test_instructions_that_work_are_no_proof(announced, monkeypatch):
+    """TensorFlow may die of a product where each instruction works alone."""
+    announced("")
+    ends = iter(["works", "traps"])
+    monkeypatch.setattr(amx, "ask", lambda _: next(ends))
+    assert amx.answer() == "traps"
+
+
+def test_the_children_themselves_give_an_answer_here(monkeypatch):
+    monkeypatch.setenv(*amx.CURE)  # which is kept from them
     assert amx.ask([sys.executable, "-I", "-S", amx.__file__]) in ("absent", "works", "traps")
+    assert amx.ask(amx._multiplying()) in ("works", "traps")
+    code = f"import os; raise SystemExit(os.environ.get({amx.CURE[0]!r}) is not None)"
+    assert amx.ask([sys.executable, "-c", code]) == "works"
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86")

@@ -123,12 +123,14 @@ def _processor() -> Iterator[Check]:
         yield Check(
             "AMX",
             "broken",
-            "the processor announces it and traps on it: TensorFlow dies with SIGILL on bfloat16",
+            "the processor announces it, and TensorFlow dies of it on bfloat16 (SIGILL)",
             f"export {'='.join(amx.CURE)}",
         )
     elif amx.answer() == "traps":
         left = f"{amx.CURE[0]}={os.environ[amx.CURE[0]]}"
-        yield Check("AMX", "note", f"the processor announces it and traps on it; {left} keeps TensorFlow from it")
+        yield Check(
+            "AMX", "note", f"the processor announces it, and TensorFlow would die of it; {left} keeps it from that"
+        )
     if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":
         yield Check(
             "oneDNN",

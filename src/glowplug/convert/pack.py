@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from glowplug.store.progress import Progress as TransferProgress
 
 _CURED = (
-    "TensorFlow died of this model on this processor, which announces AMX and traps on it; packed with "
+    "TensorFlow died of this model on this processor, which announces AMX and fails at it; packed with "
     f"{'='.join(amx.CURE)}: set that also where the model is loaded on such a processor"
 )
 

@@ -12,6 +12,7 @@ from glowplug.bundle import allowlist, layout, schema
 from glowplug.core.disk.digest import sha256
 from glowplug.core.manifest import FileEntry, Manifest
 from glowplug.core.protobuf_wire import bytes_field
+from glowplug.runtime import graphdef
 from glowplug.runtime.config import SessionConfig
 from glowplug.runtime.fingerprint import fingerprint
 from glowplug.runtime.graph import Graph
@@ -39,18 +40,10 @@ def exercise() -> None:
 
 
 def _convolution() -> bytes:
-    """Return a GraphDef. Values of attributes are: a type (1 is float32), a list of integers, a string."""
-    float32, ones, same = b"\x30\x01", bytes_field(1, bytes_field(3, b"\x01\x01\x01\x01")), bytes_field(2, b"SAME")
-    nodes = (
-        _node("image", "Placeholder", dtype=float32),
-        _node("filter", "Placeholder", dtype=float32),
-        _node("result", "Conv2D", "image", "filter", T=float32, strides=ones, padding=same),
+    """Return a GraphDef. Values of attributes are: a type, a list of integers, a string."""
+    ones, same = bytes_field(1, bytes_field(3, b"\x01\x01\x01\x01")), bytes_field(2, b"SAME")
+    return graphdef.graph(
+        graphdef.node("image", "Placeholder", dtype=graphdef.FLOAT32),
+        graphdef.node("filter", "Placeholder", dtype=graphdef.FLOAT32),
+        graphdef.node("result", "Conv2D", "image", "filter", T=graphdef.FLOAT32, strides=ones, padding=same),
     )
-    return b"".join(bytes_field(1, node) for node in nodes)
-
-
-def _node(name: str, op: str, *inputs: str, **attributes: bytes) -> bytes:
-    texts = [bytes_field(1, name.encode()), bytes_field(2, op.encode())]
-    texts += [bytes_field(3, each.encode()) for each in inputs]
-    entries = [bytes_field(1, key.encode()) + bytes_field(2, value) for key, value in attributes.items()]
-    return b"".join(texts) + b"".join(bytes_field(5, one) for one in entries)

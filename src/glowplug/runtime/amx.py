@@ -1,8 +1,10 @@
-"""Whether the processor executes AMX where it announces it. A child process finds out, since it may die of it.
+"""Whether TensorFlow survives AMX where the processor announces it. Child processes find out, since they may die of it.
 
-Some virtual machines announce AMX, grant the permission to use it and trap on its first instruction. TensorFlow
-believes the announcement and dies with SIGILL on a bfloat16 matrix product. This module changes nothing: whoever starts
-TensorFlow may set `CURE`. It is the child's program too, so its own imports are of the standard library only.
+Some virtual machines announce AMX, grant the permission to use it and trap on its first instruction. Others execute
+every instruction that is tried alone, and TensorFlow dies with SIGILL on a bfloat16 matrix product all the same. So
+first the instructions are tried, which takes milliseconds, and where they work, such a product. This module changes
+nothing: whoever starts TensorFlow may set `CURE`. It is the first child's program too, so its own imports are of the
+standard library only.
 """
 
 from __future__ import annotations
@@ -41,19 +43,23 @@ _TILES = bytes(
 
 @functools.cache
 def answer() -> Answer:
-    """Return whether AMX is executed: asked once a process, of a child, and only where it is announced."""
+    """Return whether AMX can be used: asked once a process, of children, and only where it is announced."""
     from glowplug.runtime.fingerprint import cpu_features
+    from glowplug.runtime.library import is_installed
 
     if "amx_tile" not in cpu_features():
         return "absent"
-    return ask([sys.executable, "-I", "-S", __file__])
+    found = ask([sys.executable, "-I", "-S", __file__])
+    return ask(_multiplying()) if found == "works" and is_installed() else found
 
 
 def ask(child: Sequence[str]) -> Answer:
-    """Run a child that executes the instructions, and return what its end says."""
+    """Run a child that uses AMX, and return what its end says."""
+    environment = {name: value for name, value in os.environ.items() if name != CURE[0]}
     try:
         code = subprocess.run(
             child,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -73,6 +79,36 @@ def needs_cure(environment: Mapping[str, str] = os.environ) -> bool:
     """Return whether TensorFlow would die in this environment: AMX traps, and oneDNN has not been told to leave it."""
     chosen = environment.get(CURE[0], "").upper()
     return (not chosen or chosen in ("ALL", "DEFAULT") or "AMX" in chosen) and answer() == "traps"
+
+
+def _multiplying() -> list[str]:
+    """Return the command of a child that finds what this process finds, and multiplies."""
+    path = [os.path.abspath(each or ".") for each in sys.path]  # noqa: PTH100 - not worth pathlib
+    code = f"import sys; sys.path[:] = {path!r}; from glowplug.runtime.amx import multiply; multiply()"
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+def multiply() -> None:
+    """Let TensorFlow multiply matrices of bfloat16; they must not be too small for AMX (child)."""
+    import numpy as np
+
+    from glowplug.runtime import graphdef
+    from glowplug.runtime.config import SessionConfig
+    from glowplug.runtime.graph import Graph
+    from glowplug.runtime.session import Session
+    from glowplug.runtime.tensor import Tensor
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    float32, bfloat16 = graphdef.FLOAT32, graphdef.BFLOAT16
+    product = graphdef.graph(
+        graphdef.node("x", "Placeholder", dtype=float32),
+        graphdef.node("rounded", "Cast", "x", SrcT=float32, DstT=bfloat16),
+        graphdef.node("product", "MatMul", "rounded", "rounded", T=bfloat16),
+        graphdef.node("y", "Cast", "product", SrcT=bfloat16, DstT=float32),
+    )
+    x = Tensor.from_array(np.ones((64, 64), np.float32), "float32")
+    Session(Graph(product), SessionConfig()).prepare(["x:0"], ["y:0"]).run([x])
+    os._exit(0)
 
 
 def _ask_for_permission() -> bool:
