@@ -88,3 +88,16 @@ def test_the_source_of_code_is_what_the_file_has_now(tmp_path):
     after = [source_digest(space[name].__code__) for name in ("mine", "other")]
     assert before[0] != after[0]
     assert before[1] == after[1]
+
+
+def test_names_of_arguments_are_not_read():
+    def names_them(s: Any) -> Any:
+        return s.add(initializer="zeros", __secret=1)
+
+    def uses_them(s: Any) -> Any:
+        for each in ("initializer", "__secret"):
+            s.add(each)
+        return s.add(initializer=1, __secret=2)
+
+    assert not {"initializer", "__secret"} & uses_of(names_them.__code__).texts
+    assert {"initializer", "__secret"} <= uses_of(uses_them.__code__).texts

@@ -47,13 +47,6 @@ _PLAIN = frozenset(
 )
 _LOCKS = frozenset({type(threading.Lock()), type(threading.RLock())})
 _OF_LOGGERS = frozenset({"handlers", "filters", "parent", "manager", "_cache"})
-# What numpy itself keeps on arrays of these classes.
-_OF_ARRAYS = {
-    np.ma.MaskedArray: frozenset(
-        ["_mask", "_hardmask", "_sharedmask", "_fill_value", "_optinfo", "_basedict", "_isfield", "_baseclass"]
-    ),
-    np.memmap: frozenset({"_mmap", "filename", "mode", "offset"}),
-}
 _CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
 
 
@@ -122,8 +115,16 @@ def is_plain_dtype(dtype: np.dtype[Any]) -> bool:
     return all(is_plain_dtype(field[0]) for field in (dtype.fields or {}).values())
 
 
+@lru_cache(maxsize=1)
+def _of_arrays() -> dict[Any, frozenset[str]]:
+    """Return what numpy itself keeps on arrays of its classes. Asked late: it matters when `numpy.ma` is imported."""
+    masked = ["_mask", "_hardmask", "_sharedmask", "_fill_value", "_optinfo", "_basedict", "_isfield", "_baseclass"]
+    mapped = ["_mmap", "filename", "mode", "offset"]
+    return {np.ma.MaskedArray: frozenset(masked), np.memmap: frozenset(mapped)}
+
+
 def _array_text(value: np.ndarray[Any, Any]) -> str | None:
-    if getattr(value, "__dict__", {}).keys() - _OF_ARRAYS.get(type(value), frozenset()):
+    if getattr(value, "__dict__", {}).keys() - _of_arrays().get(type(value), frozenset()):
         return None  # what was put there must be walked
     if type(value) is np.ma.MaskedArray:
         parts = [_array_text(each) for each in (value.data, np.ma.getmaskarray(value), np.asarray(value.fill_value))]

@@ -111,7 +111,7 @@ def _is_stock_class(kind: Any) -> bool:
     if type(module) is not str or not is_stock_module(module):
         return False
     qualname = type.__getattribute__(kind, "__qualname__")
-    if _at_home(module, qualname) is kind or _is_compiled(kind, space):
+    if _at_home(module, qualname) is kind or _is_compiled(kind, space) or _is_member(module, kind):
         return True
     # Stock code makes classes inside functions, too: then it has written their methods.
     methods = [each for each in space.values() if type(each) is types.FunctionType]
@@ -128,6 +128,13 @@ def _at_home(module: str, qualname: str) -> object:
             return None
         value = vars(value).get(name)
     return value
+
+
+def _is_member(module: str, kind: Any) -> bool:
+    """Whether a class of the module holds this one: a named tuple made in a class body does not know where it is."""
+    names = vars(sys.modules[module]) if module in sys.modules else {}
+    holders = [each for each in list(names.values()) if type(each) is type and each.__module__ == module]
+    return any(vars(holder).get(kind.__name__) is kind for holder in holders)
 
 
 def _is_compiled(kind: Any, space: Any) -> bool:

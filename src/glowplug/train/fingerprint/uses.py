@@ -281,6 +281,24 @@ def _texts_in(constants: tuple[object, ...]) -> Iterator[str]:
             yield from _texts_in(tuple(each))
 
 
+def _without_keywords(code: types.CodeType) -> tuple[object, ...]:
+    """Return the constants of code but for those that only name the arguments of calls: by these nothing is read."""
+    keywords: set[int] = set()
+    others: set[int] = set()
+    loaded = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "KW_NAMES" and instruction.arg is not None:  # until Python 3.12
+            keywords.add(id(code.co_consts[instruction.arg]))
+        elif instruction.opname == "CALL_KW" and loaded is not None:
+            keywords.add(loaded)
+            loaded = None
+        elif instruction.opname not in _IN_BETWEEN:
+            others.add(loaded or 0)
+            loaded = id(instruction.argval) if instruction.opname == "LOAD_CONST" else None
+    others.add(loaded or 0)
+    return tuple(each for each in code.co_consts if id(each) not in keywords - others)
+
+
 def _names_in_a_format(text: str) -> set[str]:
     """Return the attributes that formatting reads: `a` and `b` of `{0.a[1].b}`."""
     try:
@@ -320,9 +338,10 @@ class _Scan:
 
     def read(self, code: types.CodeType) -> None:
         self.names.update(code.co_names)
-        self.texts.update(_texts_in(code.co_consts))
-        described = code.co_name != "<lambda>" and isinstance((*code.co_consts, None)[0], str)
-        spoken = code.co_consts[1 if described else 0 :]
+        constants = _without_keywords(code)
+        self.texts.update(_texts_in(constants))
+        described = code.co_name != "<lambda>" and isinstance((*constants, None)[0], str)
+        spoken = constants[1 if described else 0 :]
         self.pieces.update(text for text in _texts_in(spoken) if "__" in text)
         self._find_imports(code)
         self._find_chains(code)

@@ -126,14 +126,14 @@ def _check_entry(
 
 def _check_draws(ran: CodeType, called: Iterable[CodeType | str]) -> None:
     """Refuse what Keras, TensorFlow or numpy draw themselves, as for a seed that was not given. What the standard
-    library draws for itself, it draws for names of files.
+    library draws for itself, it draws for names of files; Glowplug reads and restores the state of generators.
     """
     for each in called:
         if isinstance(each, str):
             drawn = "_random.Random" in each or "numpy.random" in each
         else:
             drawn = each.co_filename == random.__file__
-        if drawn and root_of(_module_of(ran.co_filename)) in PACKAGES:
+        if drawn and root_of(_module_of(ran.co_filename)) in PACKAGES - {"glowplug"}:
             raise NoKeyError(f"{_place(ran)} draws a random number while it is traced")
 
 
