@@ -208,8 +208,17 @@ class Wide(tf.Module):
         return {"scores": tf.reduce_mean(tf.nn.conv2d(x, self.filters, 1, "VALID"), axis=(1, 2))}
 
 
-def test_images_that_are_too_small_to_say_anything_prove_nothing(tmp_path: Path) -> None:
+def wide() -> Wide:
+    """Skip where TensorFlow averages something else: with some instructions, a convolution to nothing gives its input's
+    shape."""
     module = Wide()
+    if np.isfinite(module.score(np.ones((1, 16, 16, 3), "f"))["scores"]).any():
+        pytest.skip("TensorFlow answers here what should be the average of nothing")
+    return module
+
+
+def test_images_that_are_too_small_to_say_anything_prove_nothing(tmp_path: Path) -> None:
+    module = wide()
     tf.saved_model.save(module, str(tmp_path / "model"), {"serving_default": module.score})
     manifest = packed(tmp_path / "model", tmp_path / "m.glow")
     assert np.isfinite(manifest.equivalence["outputs"]["serving_default:scores"]["max_abs"])
@@ -219,7 +228,7 @@ def test_images_that_are_too_small_to_say_anything_prove_nothing(tmp_path: Path)
 
 
 def test_the_call_to_measure_with_says_something(tmp_path: Path) -> None:
-    module = Wide()
+    module = wide()
     tf.saved_model.save(module, str(tmp_path / "model"), {"serving_default": module.score})
     with SavedModel(tmp_path / "model") as source:
         request = typical_request(record(source, ()))
