@@ -42,11 +42,15 @@ def visit_contexts(walker: Walker) -> None:
 
 
 def automatic_names() -> Iterator[tuple[str, int]]:
-    """Yield how far Keras has counted for names: what is made in a trace has the next one."""
+    """Yield how far Keras has counted for names: what is made in a trace has the next one.
+
+    Symbolic tensors and scratch graphs are left out: Keras makes them to build a model, ahead of a step or in it.
+    """
     from keras.src.backend.common import global_state
 
     for name, count in sorted(global_state.get_global_attribute("object_name_uids", {}).items()):
-        yield str(name), int(count)
+        if name not in ("keras_tensor", "scratch_graph"):
+            yield str(name), int(count)
 
 
 def _settings_of_libraries() -> Iterator[tuple[str, object]]:
