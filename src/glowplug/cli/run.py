@@ -27,7 +27,6 @@ glowplug run --explain -m my.service
 glowplug run --no-trace-cache -c 'import tensorflow as tf; print(tf.__version__)'
 """
 
-_OFF = ("0", "false", "no", "off")
 # What `run_plain` takes: the switches below as they are written, and the values that they give.
 _SWITCHES: dict[str, tuple[str, bool]] = {
     "--explain": ("explain", True),
@@ -97,16 +96,17 @@ def _prepare(
     no_trace_cache: bool = False,
     standby: bool | None = None,
 ) -> Callable[[], int]:
+    from glowplug.core.switches import is_on
     from glowplug.core.target import target_from_words
     from glowplug.launch.options import Options
     from glowplug.launch.start import start
 
     target = target_from_words(words)
     options = Options(
-        imports=not no_imports and _wanted("GLOWPLUG_IMPORTS"),
-        prefetch=not no_prefetch and _wanted("GLOWPLUG_PREFETCH"),
-        trace_cache=not no_trace_cache and _wanted("GLOWPLUG_TRACE_CACHE"),
-        children=not no_children and _wanted("GLOWPLUG_CHILDREN"),
+        imports=not no_imports and is_on("GLOWPLUG_IMPORTS"),
+        prefetch=not no_prefetch and is_on("GLOWPLUG_PREFETCH"),
+        trace_cache=not no_trace_cache and is_on("GLOWPLUG_TRACE_CACHE"),
+        children=not no_children and is_on("GLOWPLUG_CHILDREN"),
         explain="json" if json_file is not None else "text" if explain else "",
     )
     if json_file is not None:
@@ -129,14 +129,12 @@ def _tell_in(path: str) -> None:
     os.environ[EXPLAIN_FILE] = os.path.abspath(path)  # noqa: PTH100 - as above
 
 
-def _wanted(variable: str) -> bool:
-    return os.environ.get(variable, "").strip().lower() not in _OFF
-
-
 def _try_standby(asked: bool | None, target: Target, options: Options) -> None:
     """Run the program in a child of the standby and leave as it left; return where it must start here."""
+    from glowplug.core.switches import is_on
+
     if asked is None and os.environ.get("GLOWPLUG_STANDBY", "").strip():
-        asked = _wanted("GLOWPLUG_STANDBY")
+        asked = is_on("GLOWPLUG_STANDBY")
     if asked is False:
         return
     from glowplug.core.errors import StandbyError

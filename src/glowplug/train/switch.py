@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glowplug.core.errors import StorageError
+from glowplug.imports.quickly import import_quickly
 from glowplug.store.location import is_url
 
 from . import releases, xla
@@ -58,7 +56,7 @@ def enable(
     `GLOWPLUG_TRUSTED_KEYS`), or `trust=True`. `verify` traces all the same and compares: use it to check a program, not
     to make it fast. Calling it again replaces the settings.
     """
-    _import_quickly()  # `glowplug run` enables as soon as Keras is imported
+    import_quickly("keras")  # `glowplug run` enables as soon as Keras is imported
     disable()
     notes = Notes()
     place = os.environ.get(VARIABLE) or None if cache_dir is None else os.fspath(cache_dir)
@@ -189,18 +187,3 @@ def _tensorflow_patches(caching: Caching) -> tuple[call_seam.CallPatch, ...]:
         caching.notes.tell(f"this TensorFlow is not known ({', '.join(unknown)}): it optimises every graph anew")
         return ()
     return (call_seam.CallPatch(caching),)
-
-
-def _import_quickly() -> None:
-    """Import Keras and TensorFlow. Nothing they make is garbage, so collecting it is put off, then
-    left out.
-    """
-    if "tensorflow" in sys.modules or not gc.isenabled():
-        import_module("keras")
-        return
-    gc.disable()
-    try:
-        import_module("keras")
-    finally:
-        gc.enable()
-    gc.freeze()
