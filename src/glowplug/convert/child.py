@@ -49,7 +49,9 @@ class Child:
             stderr=None if os.environ.get(_DEBUG) else self._log,
             pass_fds=(write,),
             env=environment,
-            start_new_session=True,  # a signal for the whole group reaches the parent, whose end the child sees
+            # A signal for the whole group reaches the parent, whose end the child sees. Not a session of its own: Linux
+            # shares processors among sessions first (`sched_autogroup_enabled`), whatever priority their processes have.
+            process_group=0,
         )
         os.close(write)
         self._reports = os.fdopen(read, encoding="utf-8")

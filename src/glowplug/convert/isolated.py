@@ -41,7 +41,7 @@ def call(function: str, argument: Mapping[str, Any], *, stage: str, seconds: flo
             stdout=log,
             stderr=None if os.environ.get(_DEBUG) else log,
             pass_fds=(write,),
-            start_new_session=True,
+            process_group=0,  # and no session, as in `child`
         )
         os.close(write)
         assert process.stdin is not None
