@@ -38,7 +38,7 @@ def start(folder: Path, imports: str = "", *, launcher: tuple[str, ...] = (), **
 @pytest.mark.tensorflow
 def test_enabling_imports_quickly(tmp_path):
     for _ in ("learns", "has learned"):
-        assert start(tmp_path) == {"put_off": 2, "watchers": 1, "page": "AddV2"}
+        assert start(tmp_path) == {"put_off": 2, "watchers": 1, "page": "add_v2"}
     archives = list((tmp_path / "cache").rglob("*.code"))
     assert len(archives) == 1
 
@@ -50,10 +50,10 @@ def test_enabling_imports_quickly(tmp_path):
     ids=["TensorFlow is there", "Keras is there", "switched off"],
 )
 def test_an_import_that_is_the_programs_own_affair(imports, variables, tmp_path):
-    assert start(tmp_path, imports, **variables) == {"put_off": 0, "watchers": 0, "page": "AddV2"}
+    assert start(tmp_path, imports, **variables) == {"put_off": 0, "watchers": 0, "page": "add_v2"}
 
 
 @pytest.mark.tensorflow
 def test_under_run_it_is_accelerated_once(tmp_path):
     told = start(tmp_path, launcher=("-m", "glowplug", "run", "--no-standby"))
-    assert told == {"put_off": 2, "watchers": 1, "page": "AddV2"}
+    assert told == {"put_off": 2, "watchers": 1, "page": "add_v2"}
