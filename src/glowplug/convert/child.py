@@ -50,7 +50,7 @@ class Child:
             pass_fds=(write,),
             env=environment,
             # A signal for the whole group reaches the parent, whose end the child sees. Not a session of its own: Linux
-            # shares processors among sessions first (`sched_autogroup_enabled`), whatever priority their processes have.
+            # shares processors among sessions first (`sched_autogroup_enabled`), whatever the priority of a process.
             process_group=0,
         )
         os.close(write)

@@ -1,4 +1,4 @@
-"""Imports TensorFlow or Keras in this process as `glowplug run` would, for code of ours that is the first to need it."""
+"""Imports TensorFlow or Keras in this process as `glowplug run` would, for code of ours that needs it first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LIBRARIES = ("tensorflow", "keras")
 
 
 def import_quickly(name: str) -> None:
-    """Import a library and TensorFlow with it: accelerated, unless that has begun, is off, or another part of ours does."""
+    """Import a library, and TensorFlow with it: faster, unless that has begun, is off, or is seen to already."""
     if not (any(map(sys.modules.__contains__, _LIBRARIES)) or _is_seen_to()) and is_on("GLOWPLUG_IMPORTS"):
         _accelerate()
     import_module(name)
