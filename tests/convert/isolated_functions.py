@@ -15,6 +15,10 @@ def echo(argument: Any) -> Any:
     return [argument, os.getpid()]
 
 
+def session_and_group(argument: Any) -> list[int]:
+    return [os.getsid(0), os.getpgid(0)]
+
+
 def die(argument: Any) -> None:
     os.kill(os.getpid(), getattr(signal, argument["signal"]))
 

@@ -40,6 +40,16 @@ if True:
 """
 
 
+def test_it_shares_the_processors_of_its_caller_s_session(tmp_path: Path) -> None:
+    """Linux gives a session of its own a share of its own, however low its priority: beside a server, half of all."""
+    child = Child(tmp_path, tensorflow=False)
+    try:
+        pid = child._process.pid
+        assert (os.getsid(pid), os.getpgid(pid)) == (os.getsid(0), pid)
+    finally:
+        child.close()
+
+
 @pytest.fixture
 def fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int, int], None]:
     (tmp_path / "fault").mkdir()

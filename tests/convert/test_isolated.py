@@ -20,6 +20,13 @@ def test_the_result_comes_back() -> None:
     assert pid != os.getpid()
 
 
+def test_it_shares_the_processors_of_its_caller_s_session() -> None:
+    """Linux gives a session of its own a share of its own, however low its priority; signals of a group pass it by."""
+    session, group = call("session_and_group")  # type: ignore[misc]
+    assert session == os.getsid(0)
+    assert group != os.getpgid(0)
+
+
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGILL"])
 def test_a_death_is_a_fault_of_the_model(name: str) -> None:
     with pytest.raises(UnsupportedModelError, match=rf"LiteRT died on this model: {name} at the stage 'try'"):
