@@ -9,7 +9,8 @@ import sys
 import grpc
 import uvloop
 
-from glowplug.serve.rest.http import Budget, Connection, HttpSettings, Request, Response
+from glowplug.serve.rest.exchange import Budget, HttpSettings, Request, Response
+from glowplug.serve.rest.http import Connection
 from glowplug.serve.turns import TURN_BYTES, Turns
 from tests.serve.rpc_server import EchoServer
 
