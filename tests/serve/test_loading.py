@@ -256,7 +256,7 @@ def test_a_replacement_that_hangs_is_replaced_by_what_comes_next(tmp_path):
             at.hangs = {"half"}
             at.write("half", data=GRAPH * 2)
             at.manager.reconcile()
-            assert (await at.log.wait("load_overdue", model="half"))["stage"] == "reload"
+            await at.log.wait("load_overdue", model="half", stage="reload")
             assert at.catalog.all_ready()  # the old one answers
             at.manager.reconcile()
             assert len(at.asked) == 2  # it is still at it

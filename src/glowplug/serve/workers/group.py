@@ -360,7 +360,7 @@ class Group:
         theirs.close()
         ours.setblocking(False)
         opening = self._loop.create_task(self._loop.create_unix_connection(lambda: link, sock=ours))
-        opening.add_done_callback(lambda task: task.exception())
+        opening.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def _worker_ready(self, link: _Link) -> None:
         if not self.signatures:
