@@ -9,7 +9,8 @@ BODY = b'{"predictions":[0.5]}'
 
 
 def ours(port):
-    from glowplug.serve.rest.http import Connection, HttpSettings, Response
+    from glowplug.serve.rest.exchange import Budget, HttpSettings, Response
+    from glowplug.serve.rest.http import Connection
 
     async def answer(request):
         return Response(200, BODY)
@@ -17,7 +18,7 @@ def ours(port):
     async def main():
         loop, connections = asyncio.get_running_loop(), set()
         server = await loop.create_server(
-            lambda: Connection(answer, HttpSettings(1 << 26), connections), "127.0.0.1", port
+            lambda: Connection(answer, HttpSettings(1 << 26, Budget(1 << 27)), connections), "127.0.0.1", port
         )
         await server.serve_forever()
 

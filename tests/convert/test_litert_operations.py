@@ -11,13 +11,14 @@ from tests.tflites import FLOAT32, INT32, INT64, Node, TestTensor, write_tflite
 
 from glowplug.bundle.tflite.model import check_tflite
 from glowplug.bundle.warmup import Request
-from glowplug.convert.calls.edges import EVERYDAY, Edge, compare_edges, record_edges
+from glowplug.convert.calls.edges import EVERYDAY, LARGEST_FINITE, Edge, compare_edges, record_edges
 from glowplug.convert.calls.equivalence import RecordedCall, Recording
-from glowplug.convert.litert.operations import is_known_beyond_numbers, refuse_unknown
+from glowplug.convert.litert.operations import largest_known, refuse_unknown
 from glowplug.core.errors import OutputMismatchError, UnsupportedModelError
 from glowplug.core.manifest import Port, Signature, TensorSpec
 
 ADD, GATHER, DIV, CAST, FLOOR_MOD, SIN, POW, EXP, MAXIMUM = 0, 36, 42, 53, 95, 66, 78, 47, 55
+LOG, SQRT, ATAN2 = 73, 75, 156
 BOOL = 6
 
 
@@ -50,7 +51,9 @@ def test_what_computes_the_same_for_all_finite_numbers_is_known(code: int, made:
         (FLOOR_MOD, INT32, (INT32, INT32), "FLOOR_MOD"),  # LiteRT dies of the least integer and minus one
         (SIN, FLOAT32, (FLOAT32,), "SIN"),
         (DIV, INT32, (INT32, INT32), "DIV of int32"),
-        (POW, INT32, (INT32, INT32), "POW of int32"),
+        (POW, INT32, (INT32, INT32), "POW"),
+        (POW, FLOAT32, (FLOAT32, FLOAT32), "POW"),  # the largest number where TensorFlow's is infinite
+        (ATAN2, FLOAT32, (FLOAT32, FLOAT32), "ATAN2"),
         (CAST, INT32, (FLOAT32,), "CAST of float32 to int32"),
         (GATHER, FLOAT32, (FLOAT32, INT64), "GATHER with indices of int64"),
     ],
@@ -62,9 +65,15 @@ def test_what_does_not_is_named_with_its_type(code: int, made: int, given: tuple
 
 def test_what_treats_no_numbers_otherwise_is_told_apart() -> None:
     """A maximum keeps NaN only where it comes first; the exponential of NaN is zero."""
-    assert is_known_beyond_numbers(check_tflite(of(ADD, FLOAT32, FLOAT32, FLOAT32)))
-    assert not is_known_beyond_numbers(check_tflite(of(MAXIMUM, FLOAT32, FLOAT32, FLOAT32)))
-    assert not is_known_beyond_numbers(check_tflite(of(EXP, FLOAT32, FLOAT32)))
+    assert largest_known(check_tflite(of(ADD, FLOAT32, FLOAT32, FLOAT32))) is None
+    assert largest_known(check_tflite(of(MAXIMUM, FLOAT32, FLOAT32, FLOAT32))) == LARGEST_FINITE
+    assert largest_known(check_tflite(of(EXP, FLOAT32, FLOAT32))) == LARGEST_FINITE
+
+
+def test_roots_and_logarithms_are_kept_from_the_largest_numbers() -> None:
+    """A root of more than 8.5e37 is wrong by half, a logarithm ends at 88.38."""
+    assert largest_known(check_tflite(of(SQRT, FLOAT32, FLOAT32))) == 1e15
+    assert largest_known(check_tflite(of(LOG, FLOAT32, FLOAT32))) == 1e30
 
 
 def asked(*kinds: str, by_value: bool = False) -> list[dict[str, np.ndarray]]:

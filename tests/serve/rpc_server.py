@@ -34,13 +34,13 @@ class EchoServer:
     `Chat` (streams).
     """
 
-    def __init__(self, limits: Limits | None = None, unix: str = "") -> None:
+    def __init__(self, limits: Limits | None = None, unix: str = "", patience_s: float = 75.0) -> None:
         self.loop = uvloop.new_event_loop()
         self.log = io.StringIO()
         self.waiting, self.cancelled = threading.Semaphore(0), threading.Semaphore(0)
         self.let_go = asyncio.Event()
         self.peers: list[str] = []
-        self._limits, self._unix = limits or Limits(), unix
+        self._limits, self._unix, self._patience_s = limits or Limits(), unix, patience_s
         self._thread = threading.Thread(target=self.loop.run_forever)
 
     def __enter__(self) -> EchoServer:
@@ -66,7 +66,8 @@ class EchoServer:
             "/test/Fail": Method(unary=self._fail),
             "/test/Chat": Method(streaming=self._chat),
         }
-        self.rpc = RpcServer(methods, self._limits, Log(as_json=True, access=False, stream=self.log))
+        log = Log(as_json=True, access=False, stream=self.log)
+        self.rpc = RpcServer(methods, self._limits, log, patience_s=self._patience_s)
         if self._unix:
             self._server = await self.loop.create_unix_server(self.rpc.connection, self._unix)
             self.address = f"unix:{self._unix}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import struct
 import threading
 import zlib
 from concurrent import futures
@@ -143,6 +144,35 @@ def test_a_message_that_is_too_large_is_not_received():
             assert name == "RESOURCE_EXHAUSTED"
             assert "larger" in text
             assert len(channel.unary_unary("/test/Echo")(bytes(2 << 20), timeout=20)) == 2 << 20
+
+
+def test_messages_that_never_end_do_not_keep_others_out_for_good():
+    small = Limits(request_bytes=1 << 16, tensor_bytes=1 << 15)
+    held = b"\0" + struct.pack(">I", 60_000) + bytes(50_000)
+    with EchoServer(small, patience_s=0.2) as server, Frames(server) as client, Frames(server) as other:
+        for number in (1, 3):
+            client.send(client.head(number) + frames.frame(frames.DATA, 0, number, held))
+        for number in (1, 3):
+            seen = client.wait_for(frames.HEADERS, number)
+            assert b"did not come in time" in seen[3]
+        assert server.run(server.held_bytes()) == 0
+        whole = b"\0" + struct.pack(">I", 50_000) + bytes(50_000)
+        other.send(other.head(1) + frames.frame(frames.DATA, 0, 1, whole[:30_000]))
+        other.send(frames.frame(frames.DATA, frames.END_STREAM, 1, whole[30_000:]))
+        assert other.answer(1)[2]["grpc-status"] == "0"
+
+
+def test_a_message_that_comes_slowly_and_ends_is_answered():
+    with EchoServer(patience_s=0.5) as server, Frames(server) as client:
+        client.send(client.head(1))
+        part = bytes(1 << 16)
+        size = 40 * len(part)
+        client.send(frames.frame(frames.DATA, 0, 1, b"\0" + struct.pack(">I", size)))
+        for _ in range(40):
+            client.send(frames.frame(frames.DATA, 0, 1, part))
+        client.send(frames.frame(frames.DATA, frames.END_STREAM, 1))
+        client.send(frames.window_update(0, 1 << 24) + frames.window_update(1, 1 << 24))
+        assert client.answer(1)[2]["grpc-status"] == "0"
 
 
 def test_errors_keep_their_text(channel):

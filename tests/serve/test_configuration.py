@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import os
+import socket
+
 import pytest
 
 from glowplug.core.errors import LocationError, StorageError, UsageError
-from glowplug.serve.models.config import Policy, from_argument, read_config_file
+from glowplug.serve.models.config import Policy, at, from_argument, read_config_file
 from glowplug.serve.models.sources import find_versions
 from glowplug.serve.workers.batching import read_batching
 
@@ -98,6 +101,29 @@ def test_models_at_urls(tmp_path):
         with pytest.raises(LocationError) as caught:
             read_config_file(write(tmp_path, text.replace("hdfs:///models/a", place)))
         assert "hunter2" not in str(caught.value)
+
+
+def test_what_is_not_there_yet_may_become_a_base_path(tmp_path):
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    for place in (tmp_path, tmp_path / "later", tmp_path / "later" / "still", tmp_path / "dangling"):
+        assert at("m", str(place)).base_path == place
+        assert at("m", place.as_uri()).url == place.as_uri()
+
+
+def test_what_can_never_be_a_base_path(tmp_path, socket_folder):
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(socket_folder / "socket"))
+        places = [*(tmp_path / name for name in ("file", "file/below", "circle", "pipe")), socket_folder / "socket"]
+        for place in places:
+            for written in (str(place), place.as_uri()):
+                with pytest.raises(UsageError, match="base path"):
+                    at("m", written)
+    for place in ("/" + "a" * 5000, "/a\0b"):
+        with pytest.raises(UsageError, match="base path"):
+            at("m", place)
 
 
 def test_batching_parameters(tmp_path):

@@ -188,6 +188,23 @@ def test_a_model_that_cannot_load():
     run(scenario())
 
 
+def test_a_group_that_is_closed_as_soon_as_it_starts_leaves_no_worker():
+    async def scenario():
+        workers = Workers()
+        group = Group(WorkerSpec("/m", "bundle"), GroupSettings(2), workers, workers)
+        starting = asyncio.ensure_future(group.start())
+        while len(workers.channels) < 2:
+            await asyncio.sleep(0)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        for channel in workers.channels:  # a worker ends when its socket is closed
+            assert await asyncio.get_running_loop().sock_recv(channel, 1) == b""
+        assert workers.killed == [1, 2]
+
+    run(scenario())
+
+
 def test_batches_are_joined_padded_and_taken_apart():
     async def scenario():
         batching = Batching(True, max_batch_size=8, timeout_s=0.01, allowed_sizes=(4, 8))

@@ -14,7 +14,8 @@ import pytest
 import uvloop
 
 from glowplug.serve import lingering
-from glowplug.serve.rest.http import Budget, Connection, HttpSettings, Request, Response
+from glowplug.serve.rest.exchange import Budget, HttpSettings, Request, Response
+from glowplug.serve.rest.http import Connection
 from glowplug.serve.rpc.http2 import frames
 from tests.serve.rpc_server import EchoServer, Frames
 

@@ -9,7 +9,8 @@ import sys
 import grpc
 import uvloop
 
-from glowplug.serve.rest.http import Budget, Connection, HttpSettings, Request, Response
+from glowplug.serve.rest.exchange import Budget, HttpSettings, Request, Response
+from glowplug.serve.rest.http import Connection
 from glowplug.serve.turns import TURN_BYTES, Turns
 from tests.serve.rpc_server import EchoServer
 
@@ -139,8 +140,8 @@ def test_a_body_in_tiny_chunks_takes_no_more_room_than_its_bytes():
         head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         data = head + b"%x\r\nab\r\n" % size * (body // size)
         settings = HttpSettings(body, Budget(body), turns=Turns())
-        connection, writer = await sent(data, settings, lambda one: one._body_bytes == body)
-        found = sum(map(sys.getsizeof, connection._body))
+        connection, writer = await sent(data, settings, lambda one: one._parser._body_bytes == body)
+        found = sum(map(sys.getsizeof, connection._parser._body))
         writer.close()
         return found / body
 
@@ -225,7 +226,7 @@ async def half_asked(settings, head):
     idle_until = made[0]._timer.when()
     await asyncio.sleep(0.01)
     writer.write(head)
-    while not made[0]._begun:
+    while not made[0]._parser.has_begun:
         await asyncio.sleep(0)
     return made[0], idle_until, reader, writer
 
@@ -255,7 +256,7 @@ def test_a_slow_body_has_time_as_long_as_it_comes_and_is_told_when_it_does_not()
             connection._time_is_up()
         assert connection._refusal is None
         writer.write(bytes(10))
-        while connection._body_bytes < 3_300_010:
+        while connection._parser._body_bytes < 3_300_010:
             await asyncio.sleep(0)
         connection._time_is_up()
         answer = await reader.read()

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the one model's folder of numbered versions, or URL",
     )
     add("--model-config-file", "--model_config_file", metavar="FILE", help="models, labels and version policies")
-    add("--host", default="127.0.0.1", help="address to listen on (127.0.0.1; use 0.0.0.0 to serve others)")
+    add("--host", default="127.0.0.1", help="address to listen on (127.0.0.1; 0.0.0.0 serves others, :: over IPv6 too)")
     add("--rest-port", "--rest_api_port", metavar="PORT", type=count, default=8501, help="REST (8501; 0 is off)")
     add("--grpc-port", "--port", metavar="PORT", type=count, default=8500, help="gRPC (8500; 0 is off)")
     add("--grpc-socket", "--grpc_socket_path", metavar="PATH", default="", help="gRPC on a unix socket")
@@ -95,6 +95,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=60_000_000,
         help="time between them (a minute); sooner when a file changes",
+    )
+    add(
+        "--load-patience-seconds",
+        metavar="S",
+        type=float,
+        default=60.0,
+        help="time of a load after which others begin beside it (60; 0 is never)",
     )
     add("--prefer-tflite", "--prefer_tflite_model", **_SWITCH, help="of a version with both, take model.tflite")  # type: ignore[arg-type]
     add("--cors", "--rest_api_enable_cors_support", **_SWITCH, help="let pages of any origin call REST")  # type: ignore[arg-type]
@@ -200,6 +207,13 @@ def read_settings(args: argparse.Namespace) -> Settings:
     from glowplug.serve.wire.limits import Limits
 
     models = [from_argument(text) for text in args.models]
+    for model in models:
+        if not model.url and not model.base_path.exists():  # most likely mistyped: unlike a base path, by a person
+            raise UsageError(
+                "there is no such model",
+                seen=model.base_path,
+                remedy="to wait until it is there, name it with --model_base_path or in a --model_config_file",
+            )
     if args.model_base_path:
         models.append(at(args.model_name, args.model_base_path))
     config_file = Path(args.model_config_file) if args.model_config_file else None
@@ -209,9 +223,6 @@ def read_settings(args: argparse.Namespace) -> Settings:
         models = read_config_file(config_file)
     elif not models:
         raise UsageError("there is no model to serve", remedy="give NAME=PATH, or --model_config_file")
-    for model in models:
-        if config_file is None and not model.url and not model.base_path.exists():
-            raise UsageError("there is no such model", seen=model.base_path)
     if len({model.name for model in models}) != len(models):
         raise UsageError("two models have the same name", seen=", ".join(model.name for model in models))
     if args.instances < 1:
@@ -244,6 +255,7 @@ def read_settings(args: argparse.Namespace) -> Settings:
         config_poll_seconds=args.poll_seconds if args.config_poll_seconds is None else args.config_poll_seconds,
         load_retries=args.load_retries,
         load_retry_seconds=args.load_retry_micros / 1e6,
+        load_patience_seconds=args.load_patience_seconds,
         cors=args.cors,
         drain_seconds=args.drain_seconds,
         metrics_path=_metrics_path(args.monitoring_config_file),

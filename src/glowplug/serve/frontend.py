@@ -35,7 +35,8 @@ from .processes.spawning import Processes
 from .recording import Recorder
 from .rest.bodies import Bodies
 from .rest.cors import with_cors
-from .rest.http import Budget, Connection, Handler, HttpSettings
+from .rest.exchange import Budget, Handler, HttpSettings
+from .rest.http import Connection
 from .rest.reporting import Reporting, error_body
 from .rest.routes import Pages, Routes
 from .rest.tokens import with_tokens
@@ -180,6 +181,7 @@ def _manager_settings(settings: Settings) -> ManagerSettings:
         settings.per_model_batching,
         settings.load_retries,
         settings.load_retry_seconds,
+        settings.load_patience_seconds,
     )
     return ManagerSettings(
         load, settings.poll_seconds, settings.config_file, settings.config_poll_seconds, settings.prefer_tflite
@@ -198,7 +200,9 @@ def _pages(settings: Settings, metrics: Metrics, processes: Processes, catalog: 
             name: {str(number): version.describe() for number, version in sorted(model.versions.items())}
             for name, model in catalog.models.items()
         }
-        return 200, json.dumps({"ready": is_ready(), "models": document}).encode(), "application/json"
+        trouble = {name: model.trouble for name, model in catalog.models.items() if model.trouble}
+        shown = {"ready": is_ready(), "models": document} | ({"trouble": trouble} if trouble else {})
+        return 200, json.dumps(shown).encode(), "application/json"
 
     pages: Pages = {"/healthz": health, "/readyz": ready, "/v1/glowplug/status": status}
     if settings.metrics_path:

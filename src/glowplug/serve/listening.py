@@ -12,6 +12,7 @@ from pathlib import Path
 
 from glowplug.core.errors import GlowplugError, UsageError
 
+from .addresses import bind, refused
 from .log import Log
 from .tls import HANDSHAKE_SECONDS, TlsFiles
 
@@ -32,18 +33,23 @@ class Listener:
         self._stamp: object = None
 
     async def open_port(self, host: str, port: int, tls: TlsFiles | None = None) -> None:
-        """Listen on a port."""
+        """Listen on a port of every address of a host."""
         self._tls, self._stamp = tls, tls.stamp() if tls else None
         context = tls.context(self._alpn) if tls else None
         patience = HANDSHAKE_SECONDS if tls else None
+        waiting = await bind(host, port, lambda: self._log.event("listening_without_ipv6", host=host, port=port))
         try:
-            server = await self._loop.create_server(
-                self._factory, host, port, backlog=_BACKLOG, ssl=context, ssl_handshake_timeout=patience
-            )
-        except OSError as error:
-            remedy = "choose another port"
-            raise UsageError("cannot listen on this address", seen=f"{host}:{port} ({error})", remedy=remedy) from error
-        (self._secured if tls else self._servers).append(server)
+            while waiting:
+                server = await self._loop.create_server(
+                    self._factory, sock=waiting[0], backlog=_BACKLOG, ssl=context, ssl_handshake_timeout=patience
+                )
+                (self._secured if tls else self._servers).append(server)
+                del waiting[0]
+        except OSError as error:  # of two sockets that may share a port, one can listen
+            raise refused(host, port, error) from error
+        finally:
+            for one in waiting:
+                one.close()
 
     async def open_socket(self, path: str, *, private: bool = False) -> None:
         """Listen on a unix socket; a private one is for processes of this user alone."""

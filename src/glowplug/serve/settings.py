@@ -38,6 +38,7 @@ class Settings:
     config_poll_seconds: float = 1.0
     load_retries: int = 5
     load_retry_seconds: float = 60.0
+    load_patience_seconds: float = 60.0
     cors: bool = False
     drain_seconds: float = 30.0
     metrics_path: str = ""

@@ -19,8 +19,8 @@ from glowplug.cluster.settings import Generation, ReplicaSettings
 from glowplug.core.errors import GlowplugError
 from glowplug.serve.log import Log
 from glowplug.serve.rest.bodies import Bodies
+from glowplug.serve.rest.exchange import Handler, Request
 from glowplug.serve.rest.fields import body_coding
-from glowplug.serve.rest.http import Handler, Request
 from glowplug.serve.rest.reporting import Reporting
 from glowplug.serve.rest.routes import Pages, Routes
 from glowplug.serve.service import Service

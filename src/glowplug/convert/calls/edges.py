@@ -29,6 +29,7 @@ Make = Callable[[NDArray[Any]], NDArray[Any]]
 EVERYDAY = 1.0
 NOT_FINITE = float("inf")
 LARGEST_FINITE = 3e38  # that is tried
+LARGEST_EXPONENT = 88.7  # whose exponential is finite in TensorFlow: some kernels' ends a little below it
 # Magnitudes of floating-point inputs, each a call; beyond the first ones a model may be kept from being called.
 LARGE = (30.0, 1e3, 1e6, 1e12, 1e18, 1e30)
 _FLOATING = "fV"  # kinds of numpy's types; bfloat16 is of the second one
@@ -141,6 +142,7 @@ def _float_makers() -> Iterator[tuple[float, Make]]:
     yield EVERYDAY, np.zeros_like
     yield EVERYDAY, lambda x: np.round(4 * x) / 2
     yield from ((EVERYDAY, scaled(scale)) for scale in (1e-40, 1e-20, 1e-6))
+    yield LARGEST_EXPONENT, lambda x: np.copysign(LARGEST_EXPONENT - 0.3 * (np.abs(x) % 1), x)
     yield from ((scale, scaled(scale)) for scale in LARGE)
     yield LARGEST_FINITE, lambda x: np.sign(x) * LARGEST_FINITE
     yield from ((NOT_FINITE, strewn(strange)) for strange in (np.nan, np.inf, -np.inf))

@@ -30,7 +30,7 @@ from glowplug.loader.engines.litert_interfaces import installed_release
 from glowplug.loader.engines.tflite_file import open_tflite, signatures_of
 
 from . import trial
-from .operations import is_known_beyond_numbers, refuse_unknown
+from .operations import largest_known, refuse_unknown
 
 if TYPE_CHECKING:
     from glowplug.convert.source.saved_model import SourceSignature
@@ -115,7 +115,7 @@ def write_proven(
 ) -> Manifest:
     """Write the bundle and prove it, with the first of LiteRT's interfaces that answers as the source does.
 
-    With `known_only`, it is to refuse NaN and infinity unless all of its operations are known to treat them rightly.
+    With `known_only`, it is to refuse inputs beyond those that all of its operations are known to treat rightly.
     """
     origin = provenance(source, litert=installed_release(), **(releases or {}))
     stored, edges = directory.with_name("recording"), _edges_of(model)
@@ -141,7 +141,7 @@ def write_proven(
             # What a model with state answers there depends on the calls before.
             "edges": str(edges) if not any_shape and not quantization and not found.stateful else None,
             "source_is_tensorflow": not any_shape,
-            "finite_only": known_only and not is_known_beyond_numbers(found),
+            "largest": largest_known(found) if known_only else None,
             "tolerances": dict.fromkeys(TOLERANCES, quantization.tolerance) if quantization else _TOLERANCES,
             "remarks": remarks,
         }

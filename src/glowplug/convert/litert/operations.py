@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from glowplug.bundle.tflite.model import ELEMENT_TYPES, TfliteModel
+from glowplug.convert.calls.edges import LARGEST_FINITE
 from glowplug.core.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from glowplug.convert.source.saved_model import SavedModel
 
 _NAMES = """
-    ABS ADD ADD_N ARG_MAX ARG_MIN ATAN2 AVERAGE_POOL_2D BATCH_MATMUL BATCH_TO_SPACE_ND BROADCAST_ARGS BROADCAST_TO CAST
+    ABS ADD ADD_N ARG_MAX ARG_MIN AVERAGE_POOL_2D BATCH_MATMUL BATCH_TO_SPACE_ND BROADCAST_ARGS BROADCAST_TO CAST
     CEIL CONCATENATION CONV_2D CUMSUM DEPTHWISE_CONV_2D DEPTH_TO_SPACE DIV ELU EQUAL EXP EXPAND_DIMS FILL FLOOR
     FULLY_CONNECTED GATHER GELU GREATER GREATER_EQUAL HARD_SWISH L2_NORMALIZATION
     LEAKY_RELU LESS LESS_EQUAL LOCAL_RESPONSE_NORMALIZATION LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LOG_SOFTMAX
-    MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD MUL NEG NOT_EQUAL ONE_HOT PACK PAD PADV2 POW PRELU RANGE RANK
+    MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD MUL NEG NOT_EQUAL ONE_HOT PACK PAD PADV2 PRELU RANGE RANK
     REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RESHAPE RESIZE_BILINEAR
     RESIZE_NEAREST_NEIGHBOR REVERSE_V2 ROUND RSQRT SELECT SELECT_V2 SHAPE SIGN SLICE SOFTMAX SPACE_TO_BATCH_ND
     SPACE_TO_DEPTH SPLIT SPLIT_V SQRT SQUARE SQUARED_DIFFERENCE SQUEEZE STRIDED_SLICE SUB SUM TANH TILE TOPK_V2
@@ -33,9 +34,10 @@ _NAMES = """
 """
 _KNOWN = frozenset(_NAMES.split())
 # Of the source. What is not here: functions that become chains of others (Softplus, Log1p, Expm1, Xlogy), state,
-# tables, random numbers, and branches, of which the calls that are compared may never have taken one.
+# tables, random numbers, angles (tiny numbers are not zero to the C library), and branches, of which the calls that are
+# compared may never have taken one. Of exponentials, powers and reciprocal roots `bounds` and `roots` say more.
 _SOURCE_NAMES = """
-    Abs Add AddN AddV2 All Any ArgMax ArgMin Atan2 AvgPool BatchMatMul BatchMatMulV2 BatchMatMulV3 BatchToSpaceND
+    Abs Add AddN AddV2 All Any ArgMax ArgMin AvgPool BatchMatMul BatchMatMulV2 BatchMatMulV3 BatchToSpaceND
     BiasAdd BiasAddV1 BroadcastArgs BroadcastTo Cast Ceil ClipByValue Concat ConcatV2 Const Conv2D Conv2DBackpropInput
     Cumsum DepthToSpace DepthwiseConv2dNative Div Einsum Elu Equal Erf Erfc Exp ExpandDims Fill Floor FusedBatchNorm
     FusedBatchNormV2 FusedBatchNormV3 Gather GatherV2 Greater GreaterEqual Identity IdentityN InvertPermutation LRN
@@ -51,18 +53,22 @@ _SOURCE_KNOWN = frozenset(_SOURCE_NAMES.split())
 # Of the converted model: what is known to treat NaN and infinity as TensorFlow's does, too. What is not here keeps NaN
 # only where it comes first, or makes the largest number of infinity, or (EXP) zero of NaN.
 _BEYOND_NAMES = """
-    ABS ADD ATAN2 BATCH_MATMUL BATCH_TO_SPACE_ND BROADCAST_ARGS BROADCAST_TO CAST CEIL CONCATENATION CONV_2D CUMSUM
+    ABS ADD BATCH_MATMUL BATCH_TO_SPACE_ND BROADCAST_ARGS BROADCAST_TO CAST CEIL CONCATENATION CONV_2D CUMSUM
     DEPTHWISE_CONV_2D DEPTH_TO_SPACE DIV EQUAL EXPAND_DIMS FILL FLOOR FULLY_CONNECTED GATHER GREATER GREATER_EQUAL
     LEAKY_RELU LESS LESS_EQUAL LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR MEAN MIRROR_PAD MUL NEG NOT_EQUAL ONE_HOT PACK PAD
-    PADV2 POW PRELU RANGE RANK REDUCE_ALL REDUCE_ANY REDUCE_PROD RELU RELU6 RESHAPE RESIZE_NEAREST_NEIGHBOR REVERSE_V2
+    PADV2 PRELU RANGE RANK REDUCE_ALL REDUCE_ANY REDUCE_PROD RELU RELU6 RESHAPE RESIZE_NEAREST_NEIGHBOR REVERSE_V2
     ROUND SELECT SELECT_V2 SHAPE SIGN SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V SQUARE SQUARED_DIFFERENCE
     SQUEEZE STRIDED_SLICE SUB SUM TANH TILE TRANSPOSE UNPACK ZEROS_LIKE
 """
 _KNOWN_BEYOND = frozenset(_BEYOND_NAMES.split())
+# What is computed wrongly where a number is nearly the largest one (a root from 8.5e37 on, by half; a logarithm from
+# 2.4e38 on): up to which inputs it is left to LiteRT, so that what is made of them, as the mean of their squares, stays
+# well below.
+_LARGEST_INPUTS = {"SQRT": 1e15, "RSQRT": 1e15, "LOG": 1e30}
 _LEFT_OUT = frozenset({"Assert", "CheckNumerics", "CheckNumericsV2", "EnsureShape"})
 
 _FLOATING = frozenset({"float16", "bfloat16", "float32", "float64"})
-_COMPUTE_ON_FLOATS = frozenset({"DIV", "POW"})  # integers are divided through others, and the least one otherwise
+_COMPUTE_ON_FLOATS = frozenset({"DIV"})  # integers are divided through others, and the least one otherwise
 _INDICES_AT = {"GATHER": 1, "ONE_HOT": 0}  # which input they are; those of 64 bits are cut to 32
 
 
@@ -84,14 +90,22 @@ def refuse_unknown_source(source: SavedModel) -> None:
     """Raise for a model with an operation of which it is not known what the converter makes."""
     from glowplug.convert.calls.hopeless import reached_nodes, reached_ops
 
+    from .bounds import has_large_exponent, has_other_power
     from .roots import has_root_of_anything
 
+    kinds = {
+        "Rsqrt of what may be zero": has_root_of_anything,
+        "Exp of what may be large": has_large_exponent,
+        "Pow with another exponent than 0.5, 1 and 2": has_other_power,
+    }
     for name in source.signatures:
         found = sorted(reached_ops(source, name) - _SOURCE_KNOWN)
         if found:
             raise _unknown(f"{', '.join(found[:5])} in signature {name!r}")
-        if any(map(has_root_of_anything, reached_nodes(source, name))):
-            raise _unknown(f"Rsqrt of what may be zero in signature {name!r}")
+        for nodes in reached_nodes(source, name):
+            for kind, is_there in kinds.items():
+                if is_there(nodes):
+                    raise _unknown(f"{kind} in signature {name!r}")
 
 
 def refuse_unknown(model: TfliteModel) -> None:
@@ -102,13 +116,15 @@ def refuse_unknown(model: TfliteModel) -> None:
         raise _unknown(", ".join(found[:5]))
 
 
-def is_known_beyond_numbers(model: TfliteModel) -> bool:
-    """Say whether each operation is known to do what TensorFlow's does with NaN and infinity, too.
+def largest_known(model: TfliteModel) -> float | None:
+    """Return up to which inputs each operation is known to do what TensorFlow's does; None for all, NaN among them.
 
     Convolutions and products are taken to: with an activation they do not, and every call that has some shows it.
     """
     names = _operation_names()
-    return all(names.get(number) in _KNOWN_BEYOND for graph in model.graphs for number in graph.operations.tolist())
+    found = {names.get(number, "") for graph in model.graphs for number in graph.operations.tolist()}
+    bounds = [_LARGEST_INPUTS[name] for name in found & _LARGEST_INPUTS.keys()]
+    return min(bounds) if bounds else (None if found <= _KNOWN_BEYOND else LARGEST_FINITE)
 
 
 def _operation_names() -> dict[int, str]:

@@ -13,7 +13,7 @@ from typing import Any
 from glowplug.bundle import layout, schema
 from glowplug.bundle.reader import open_bundle
 from glowplug.bundle.warmup import Request
-from glowplug.convert.calls.edges import LARGEST_FINITE, compare_edges
+from glowplug.convert.calls.edges import compare_edges
 from glowplug.convert.calls.equivalence import RecordedCall, Recording, compare
 from glowplug.convert.calls.samples import BATCHES, has_open_batch, make_inputs, styles, words
 from glowplug.core.disk.digest import sha256_file
@@ -55,9 +55,8 @@ def prove(argument: dict[str, Any]) -> None:
             engine, load(Path(argument["recording"])), argument["tolerances"], refusals=argument["source_is_tensorflow"]
         )
         largest = compare_edges(engine, edges, argument["tolerances"], LEAST_MAGNITUDE)
-        if argument["finite_only"] and largest is None:
-            largest = LARGEST_FINITE
-        settings = replace(settings, largest=largest)
+        known = [one for one in (largest, argument["largest"]) if one is not None]
+        settings = replace(settings, largest=min(known, default=None))
     finally:
         engine.close()
     proved = replace(manifest, litert=settings, equivalence={**record, **argument["remarks"]})

@@ -16,12 +16,13 @@ from .versions import State, Version
 class Model:
     """A configured model and its versions by number, the ended ones among them.
 
-    `expected` says that its versions lie at a URL, at which nobody has looked yet.
+    `expected` says that its versions lie at a URL, at which nobody has looked yet; `trouble`, why there are none.
     """
 
     config: ModelConfig
     versions: dict[int, Version] = field(default_factory=dict)
     expected: bool = False
+    trouble: str = ""
 
     def available(self) -> list[Version]:
         """Return the versions that answer."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from glowplug.core.errors import UsageError
 from glowplug.serve.wire.text_config import read_text
 
 _NAME = re.compile(r"[^/:\s]{1,200}")
+_NEVER_RIGHT = (errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +56,36 @@ def from_argument(text: str) -> ModelConfig:
 
 
 def at(name: str, place: str, policy: Policy = Policy(), labels: Mapping[str, int] | None = None) -> ModelConfig:
-    """Return a model whose versions lie at a path or a URL; raises `LocationError` for a URL that cannot be used."""
-    from glowplug.store.location import is_url, parse
+    """Return a model whose versions lie at a path or a URL, or will.
+
+    Raises `LocationError` for a URL that cannot be used, and `UsageError` for a path that can never be right.
+    """
+    from glowplug.store.location import FILE, is_url, parse
 
     if not is_url(place):
-        return ModelConfig(check_name(name), Path(place), policy, labels or {})
+        return ModelConfig(check_name(name), _base_path(place), policy, labels or {})
+    location = parse(place)
+    if location.scheme == FILE:
+        _base_path(str(location.path))
+    return ModelConfig(check_name(name), Path(), policy, labels or {}, url=str(location))
 
-    return ModelConfig(check_name(name), Path(), policy, labels or {}, url=str(parse(place)))
+
+def _base_path(place: str) -> Path:
+    """Return a path that is a folder, or is not there yet."""
+    path = Path(place)
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except ValueError:
+        raise UsageError("a base path cannot have a zero byte in it", seen=repr(place)) from None
+    except OSError as error:
+        if error.errno not in _NEVER_RIGHT:
+            return path
+        raise UsageError("this can never be a base path", seen=f"{place[:200]} ({error.strerror})") from error
+    if not is_folder:
+        raise UsageError(
+            "a base path is a folder", seen=path, remedy="name the folder with the model, or with its numbered versions"
+        )
+    return path
 
 
 def _own_name(place: str) -> str:

@@ -1,7 +1,8 @@
 """Takes one version through its life: loads it, replaces it by its bundle or by what its files have become, unloads it.
 
 A version is routed to only once every worker is warm, and leaves when its last request is answered. One that cannot be
-loaded ends with the reason. All of it runs in the front end's event loop.
+loaded ends with the reason; one whose load goes on and on says so, and keeps nobody else waiting. All of it runs in the
+front end's event loop.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,16 @@ from .memory import check_memory
 from .packing import Packer
 from .sources import Source, is_unchanged
 from .versions import State, Version
+from .work_queue import Overdue, WorkQueue
 
 _PLAIN_ENGINES = {"saved_model": "savedmodel", "tflite": "litert"}
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """`template` is the worker specification that every version starts from; the rest says when a load is repeated."""
+    """`template` is the worker specification that every version starts from; the rest says when a load is repeated, and
+    for how long others wait for one (0: as long as it takes).
+    """
 
     group: GroupSettings
     template: WorkerSpec
@@ -39,6 +43,7 @@ class LoadSettings:
     per_model_batching: bool = False
     retries: int = 5
     retry_seconds: float = 60.0
+    patience_s: float = 60.0
 
 
 class VersionLoader:
@@ -56,7 +61,7 @@ class VersionLoader:
         self._settings, self._spawner, self._observe = settings, spawner, observe
         self._packer, self._log, self._changed = packer, log, changed
         self._tasks: set[asyncio.Task[None]] = set()
-        self._one_at_a_time = asyncio.Lock()  # so that loading costs at most one group's worth
+        self._queue = WorkQueue(settings.patience_s)
 
     def load(self, version: Version, *, background: bool) -> None:
         """Begin to load a version. `background`: others are being served meanwhile."""
@@ -64,8 +69,14 @@ class VersionLoader:
         version.task = self._spawn(self._load(version, background=background))
 
     def reload(self, version: Version, source: Source) -> None:
-        """Begin to replace what a version answers with by what its files are now."""
-        version.task = self._spawn(self._reload(version, source))
+        """Begin to replace what a version answers with by what its files are now, whatever else is done to it."""
+        before = version.task if version.is_at_work else None
+        if before is not None:
+            if version.coming_stamp == source.stamp:
+                return
+            before.cancel()  # it is about files that are gone
+        version.coming_stamp = source.stamp
+        version.task = self._spawn(self._reload(version, source, before))
 
     def unload(self, version: Version) -> None:
         """Begin to unload a version, whatever it is doing."""
@@ -87,7 +98,7 @@ class VersionLoader:
             await asyncio.wait(self._tasks)
 
     async def _load(self, version: Version, *, background: bool) -> None:
-        async with self._one_at_a_time:
+        async with self._turn(version, "load"):
             version.state = State.LOADING
             self._log.event("loading", model=version.model, version=version.number)
             known = self._packer.cached(version.source) if self._packer is not None else None
@@ -116,10 +127,30 @@ class VersionLoader:
         else:
             asyncio.get_running_loop().call_later(self._settings.retry_seconds, self._changed)
 
-    async def _reload(self, version: Version, source: Source) -> None:
+    @contextlib.asynccontextmanager
+    async def _turn(self, version: Version, stage: str) -> AsyncIterator[None]:
+        """Have a version's turn for the length of the block. One that takes too long is told of, and goes on."""
+        try:
+            async with self._queue.turn(self._overdue(version, stage)):
+                yield
+        finally:
+            version.overdue = ""
+
+    def _overdue(self, version: Version, stage: str) -> Overdue:
+        def tell(seconds: float) -> None:
+            version.overdue = f"its {stage} takes longer than {seconds:g} s; others begin beside it"
+            event = {"model": version.model, "version": version.number, "stage": stage, "error": version.overdue}
+            self._log.event("load_overdue", **event)
+            self._changed()
+
+        return tell
+
+    async def _reload(self, version: Version, source: Source, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
         known = self._packer.cached(source) if self._packer is not None else None
         try:
-            async with self._one_at_a_time:
+            async with self._turn(version, "reload"):
                 group, engine = await self._start_group(version, source, known, background=True)
         except (GlowplugError, OSError) as error:
             version.refused_stamp = source.stamp
@@ -143,8 +174,9 @@ class VersionLoader:
             return
         try:
             reports = version.group.reports.values() if version.group is not None else ()
-            bundle = await self._packer.pack(source, noted([note for one in reports for note in one["notes"]]))
-            async with self._one_at_a_time:
+            packages = noted([note for one in reports for note in one["notes"]])
+            bundle = await self._packer.pack(source, packages, overdue=self._overdue(version, "conversion"))
+            async with self._turn(version, "load of its bundle"):
                 if version.state is not State.AVAILABLE:
                     return
                 group, engine = await self._start_group(version, source, bundle, background=True)
@@ -153,6 +185,8 @@ class VersionLoader:
                 "not_packed", model=version.model, version=version.number, error=_public(str(error), source.path)
             )
             return
+        finally:
+            version.overdue = ""
         old, version.group, version.engine, version.packed = version.group, group, engine, True
         self._log.event("packed", model=version.model, version=version.number, engine=engine)
         self._let_go(old)

@@ -7,7 +7,7 @@ of it has arrived, and the old one goes only when the new one answers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from .loading import LoadSettings, VersionLoader
 from .mirror_protocol import Status
 from .mirrors import Mirrors
 from .packing import Packer
-from .sources import Source, find_versions
+from .sources import Source, find_versions, why_no_versions
 from .versions import State, Version
 
 
@@ -108,11 +108,19 @@ class Manager:
             if not waiting.done():
                 waiting.set_result(None)
 
-    def starting(self) -> bool:
-        """Say whether a version is on its way into a model that has none yet."""
+    def starting(self, patiently: Collection[str] = ()) -> bool:
+        """Say whether a version is on its way into a model that has none yet.
+
+        One that has been on its way for very long counts only where its model is one of those that are waited for
+        `patiently`.
+        """
         return any(
-            model.expected or any(version.state in (State.START, State.LOADING) for version in model.versions.values())
-            for model in self.catalog.models.values()
+            model.expected
+            or any(
+                version.state in (State.START, State.LOADING) and (name in patiently or not version.overdue)
+                for version in model.versions.values()
+            )
+            for name, model in self.catalog.models.items()
             if not model.available()
         )
 
@@ -151,15 +159,35 @@ class Manager:
         looked_at = list[Path]()
         for model in list(self.catalog.models.values()):
             status = Status() if self._mirrors is None else self._mirrors.status(model.config)
-            found = find_versions(self._base_path(model.config), prefer_tflite=self._settings.prefer_tflite)
+            found = self._find_versions(model, status)
             looked_at += [source.path for source in found.values()]
             self._note_waiting(model, {n: why for n, why in status.waiting.items() if n not in found})
             if found:
                 self._reconcile(model, found)
+            else:
+                self._stop_loading(model)
             expected, model.expected = model.expected, self._mirrors is not None and self._mirrors.begins(model.config)
             if expected and not model.expected:
                 self.tell_waiters()
         self._arrivals.forget_all_but(looked_at)
+
+    def _find_versions(self, model: Model, status: Status) -> dict[int, Source]:
+        """Return the versions that are here; where there are none, note why, and say so once."""
+        base, trouble = self._base_path(model.config), status.error
+        if model.config.url:
+            trouble = trouble.replace(model.config.url, model.config.name)  # clients see it
+        try:
+            found = find_versions(base, prefer_tflite=self._settings.prefer_tflite)
+        except OSError as error:  # of one disk, which is no matter of the other models
+            found, trouble = {}, f"the base path cannot be read ({error.strerror})"
+        if not model.config.url:
+            trouble = trouble or ("" if found else why_no_versions(base))
+            if trouble and trouble != model.trouble:
+                seconds = self._settings.poll_seconds
+                again = f"looked at again every {seconds:g} s" if seconds > 0 else "not looked at again by itself"
+                self._log.event("base_path_failed", model=model.config.name, error=f"{trouble}: {base} is {again}")
+        model.trouble = trouble
+        return found
 
     def _base_path(self, config: ModelConfig) -> Path:
         return config.base_path if self._mirrors is None or not config.url else self._mirrors.folder(config.name)
@@ -201,7 +229,7 @@ class Manager:
         reason = self._arrivals.why_not_yet(source)
         if reason:
             self._look_soon()
-        if current is not None and current.state is not State.START:
+        if current is not None and (current.state is not State.START or current.is_at_work):
             return not reason or current.state is State.AVAILABLE
         if reason and number in model.config.policy.choose([number, *model.versions]):
             if current is None:
@@ -217,10 +245,8 @@ class Manager:
         changed = current is not None and current.source.stamp != source.stamp
         attempts = 0
         if current is not None and current.state is State.AVAILABLE:
-            at_work = current.task is not None and not current.task.done()
             if (
                 changed
-                and not at_work
                 and source.stamp != current.refused_stamp
                 and (model.config.url or not self._arrivals.why_not_yet(source))
             ):
@@ -231,6 +257,8 @@ class Manager:
                 return
             attempts = current.attempts
         elif current is not None and current.state is not State.END and not current.waiting_for:
+            if changed and current.is_being_loaded:
+                self._loader.unload(current)  # what is being loaded is gone; afterwards it is loaded as it is now
             return
         fetched = bool(model.config.url)
         version = Version(model.config.name, number, source, attempts=attempts, vouched_for=fetched)
@@ -239,9 +267,17 @@ class Manager:
         self._loader.load(version, background=busy)
 
     def _retire(self, model: Model, wanted: set[int]) -> None:
-        """Unload what is no longer wanted."""
+        """Unload what is no longer wanted, also what is still being loaded: that may never end."""
         for number, version in list(model.versions.items()):
-            if number not in wanted and version.state is State.AVAILABLE and number not in model.config.labels.values():
+            if number in wanted or number in model.config.labels.values():
+                continue
+            if version.state is State.AVAILABLE or version.is_being_loaded:
+                self._loader.unload(version)
+
+    def _stop_loading(self, model: Model) -> None:
+        """Give up loads of what is not there any more."""
+        for version in list(model.versions.values()):
+            if version.is_being_loaded:
                 self._loader.unload(version)
 
     def _look_soon(self) -> None:

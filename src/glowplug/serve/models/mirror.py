@@ -43,6 +43,7 @@ from .mirror_protocol import STATUS, Order, Status
 from .sources import Source, identify, version_number
 
 _CANNOT_LIST = ("http", "https")
+_NOTHING_YET = "there is no version of the model yet"
 _OF_A_MODEL = (tree.NAME, layout.MANIFEST, layout.TFLITE, *FILES)
 _LISTING_SHARE = 10  # a look takes at most this part of the time: large folders are looked at less often
 _RETRY_S = 5.0
@@ -158,7 +159,8 @@ class Mirror:
                 break
         self._remove_unwanted(versions.numbers, {*wanted, *self._order.labelled})
         shown = self._order.policy.choose(versions.numbers)  # what nobody asked for is nobody's trouble
-        self._say(waiting={n: why for n, why in {**self._waiting, **refused}.items() if n in shown})
+        waiting = {n: why for n, why in {**self._waiting, **refused}.items() if n in shown}
+        self._say(error="" if versions.numbers else f"{_NOTHING_YET}: {self._location}", waiting=waiting)
         return not self._waiting and not refused
 
     def _is_here(self, number: int, versions: Versions, refused: dict[int, str]) -> bool:

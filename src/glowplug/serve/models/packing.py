@@ -5,7 +5,6 @@ What is packed is kept in a cache folder by the source's identity, so that the n
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import shutil
@@ -18,20 +17,29 @@ from glowplug.bundle import layout
 from glowplug.core.errors import ModelError
 
 from .sources import Source, identify, is_unchanged
+from .work_queue import Overdue, WorkQueue
 
 Run = Callable[[list[str], Path], Awaitable[int]]
 SERVE = ("serve",)
 
+_PATIENCE_S = 900.0  # it has what nobody else wants of the processors: a large model takes long
 _KEPT_LOG_LINES = 3
 _KEPT_LOG_S = 7 * 24 * 3600  # of a model that could not be packed
 
 
 class Packer:
-    """Packs one model at a time."""
+    """Packs one model at a time, as long as that does not take too long."""
 
-    def __init__(self, folder: Path, run: Run, tags: tuple[str, ...] = SERVE, libraries: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        run: Run,
+        tags: tuple[str, ...] = SERVE,
+        libraries: tuple[str, ...] = (),
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
         self._folder, self._run, self._tags, self._libraries = folder, run, tags, libraries
-        self._lock = asyncio.Lock()
+        self._queue = WorkQueue(patience_s)
 
     def cached(self, source: Source) -> Source | None:
         """Return the bundle of a plain model if it was packed before."""
@@ -40,12 +48,13 @@ class Packer:
         found = identify(self._path(source))
         return found if found is not None and found.kind == "bundle" else None
 
-    async def pack(self, source: Source, more_libraries: tuple[str, ...] = ()) -> Source:
+    async def pack(self, source: Source, more_libraries: tuple[str, ...] = (), *, overdue: Overdue) -> Source:
         """Return the bundle of a plain model, packing it if need be; raises `ModelError` when that fails.
 
-        `more_libraries` are packages of operations that it turned out to need.
+        `more_libraries` are packages of operations that it turned out to need; `overdue` is told when it takes so long
+        that others are packed beside it.
         """
-        async with self._lock:
+        async with self._queue.turn(overdue):
             known = self.cached(source)
             if known is not None:
                 return known

@@ -55,6 +55,17 @@ def find_versions(base: Path, *, prefer_tflite: bool = False) -> dict[int, Sourc
     return found
 
 
+def why_no_versions(base: Path) -> str:
+    """Say why there are no versions under a base path, without the path: clients see it."""
+    try:
+        with os.scandir(base):
+            return "there is no version of the model yet"
+    except FileNotFoundError:
+        return "the base path is not there yet"
+    except OSError as error:
+        return f"the base path cannot be read ({error.strerror})"
+
+
 def version_number(name: str) -> int | None:
     """Return the version that a folder of this name is, if it is one."""
     if not (name.isascii() and name.isdigit()) or len(name) > _MAX_DIGITS:

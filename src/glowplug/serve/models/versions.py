@@ -46,7 +46,19 @@ class Version:
     attempts: int = 0  # loads that failed, of these very files
     retry_at: float = 0.0
     refused_stamp: str = ""  # of changed files that could not be loaded in place of those that are served
+    coming_stamp: str = ""  # of the changed files that are being loaded, or were last
+    overdue: str = ""  # what takes so long that others no longer wait for it
     task: asyncio.Task[None] | None = None
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it waits to be loaded, is being loaded, or is being replaced."""
+        return self.task is not None and not self.task.done()
+
+    @property
+    def is_being_loaded(self) -> bool:
+        """Whether it waits for its first load, or is in it."""
+        return self.is_at_work and self.state in (State.START, State.LOADING)
 
     def describe(self) -> dict[str, Any]:
         """Return what the status shows beyond TensorFlow Serving's: engine, workers, warm-up, trouble."""
@@ -67,8 +79,9 @@ class Version:
                 "warmup_ns": max((one["warmup_ns"] for one in reports), default=0),
                 "notes": reports[0]["notes"] if reports else [],
             }
-            if self.group.problem:
-                shown["problem"] = self.group.problem
+        problem = (self.group.problem if self.group is not None else "") or self.overdue
+        if problem:
+            shown["problem"] = problem
         if self.state is State.AVAILABLE:
             shown["ready_after_s"] = round(self.ready_after_s, 3)
         if self.error:

@@ -60,6 +60,7 @@ class LiveDocument:
         return {
             "name": name.encode(errors="replace").decode(),
             "expected": model.expected,
+            "trouble": model.trouble[:_MAX_TEXT].encode(errors="replace").decode(),
             "versions": [self._version(model, version) for version in versions[:MAX_VERSIONS]],
             "more_versions": max(0, len(versions) - MAX_VERSIONS),
         }

@@ -6,7 +6,7 @@ without one, and it sends the token that is typed into it with each of its own r
 
 from __future__ import annotations
 
-from glowplug.serve.rest.http import Handler, Request, Response
+from glowplug.serve.rest.exchange import Handler, Request, Response
 
 from .document import LiveDocument
 from .shell import HEADERS, make_shell

@@ -23,7 +23,7 @@ from glowplug.serve.workers import packets
 from glowplug.serve.workers.parsers import Parsers
 from glowplug.serve.workers.spec import signatures_to_json
 
-from .http import Request
+from .exchange import Request
 
 QUICK_BYTES = 1 << 15
 _QUICK_STRINGS = 1 << 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .http import Handler, Request, Response
+from .exchange import Handler, Request, Response
 
 _API = "/v1/"
 _HEADERS = {

@@ -15,7 +15,7 @@ from glowplug.serve.telemetry.trail import Outcome, Trail, Watch
 from glowplug.serve.wire.json_tensor import dumps
 from glowplug.serve.wire.statuses import HTTP, code_of
 
-from .http import Request, Response
+from .exchange import Request, Response
 
 
 @dataclass(slots=True)

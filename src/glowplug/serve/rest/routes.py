@@ -15,7 +15,7 @@ from glowplug.serve.wire.json_tensor import dumps
 from glowplug.serve.wire.proto_json import to_dict
 
 from .bodies import Bodies
-from .http import Request, Response
+from .exchange import Request, Response
 from .reporting import Asked, Reporting
 
 _CHOICE = r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"

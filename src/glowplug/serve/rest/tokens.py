@@ -7,7 +7,7 @@ from collections.abc import Collection
 from glowplug.core.errors import RequestError
 from glowplug.serve.access import Gate, Scope
 
-from .http import Handler, Request, Response
+from .exchange import Handler, Request, Response
 from .reporting import Asked, Reporting
 
 # Those who look after processes ask without a token: the answers tell nothing but that one is there.

@@ -28,19 +28,21 @@ _COMPRESS_FROM_BYTES = 1 << 12
 _QUICK_BYTES = 1 << 16  # so much is packed and unpacked while others wait
 _STEP_BYTES = 1 << 22  # and so much at once in a thread
 _MAX_WAITING_MESSAGES = 1000
+_PROGRESS_BYTES = 1 << 20  # of a message, in the time in which a small one has to be there: what came of it is held
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Bounds:
-    """How large a message may be, how much all calls together may hold of messages that took more than a frame, and by
-    how much compressed ones may unfold together.
+    """How large a message may be, how much all calls together may hold of messages that took more than a frame, by how
+    much compressed ones may unfold together, and how long a message may take without coming closer to its end.
     """
 
     message_bytes: int
     together_bytes: int
     unfolded_bytes: int
+    patience_s: float = 75.0
     heap: Heap = field(default_factory=Heap)
     held_bytes: int = 0
     held_unfolded_bytes: int = 0
@@ -61,6 +63,8 @@ class Call(Stream):
         "_messages",
         "_reader",
         "_received",
+        "_received_before",
+        "_stalls",
         "_started",
         "_task",
         "_timer",
@@ -81,7 +85,8 @@ class Call(Stream):
         self._timer: asyncio.TimerHandle | None = None
         self._deadline: float | None = None
         self._unfinished: Gathered | None = None
-        self._received = self._held = self._unfolded = 0
+        self._stalls: asyncio.TimerHandle | None = None  # set while a message is not whole
+        self._received = self._received_before = self._held = self._unfolded = 0
         self._compressed = self._done = self._started = False
         self._messages: deque[tuple[bytes, bool]] | None = None  # whole ones, and whether they are compressed
         self._reader: asyncio.Future[None] | None = None
@@ -145,6 +150,7 @@ class Call(Stream):
         self._received += size
         try:
             self._collect(data[start:stop])
+            self._watch()
             if last:
                 self.end()
         except GlowplugError as error:
@@ -170,6 +176,24 @@ class Call(Stream):
                 return
             held.prefix = None
             self._take(held.take(length), bool(flag))
+
+    def _watch(self) -> None:
+        """See to it that a message which has begun comes to an end: others have no room for theirs meanwhile."""
+        within = self._unfinished is not None and self._unfinished.is_within()
+        if not within and self._stalls is not None:
+            self._stalls.cancel()
+            self._stalls = None
+        elif within and self._stalls is None:
+            self._received_before = self._received
+            self._stalls = asyncio.get_running_loop().call_later(self._bounds.patience_s, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        """End a call whose message does not come; a slow one may go on."""
+        self._stalls = None
+        if self._received - self._received_before >= _PROGRESS_BYTES:
+            self._watch()
+        else:
+            self.fail("DEADLINE_EXCEEDED", f"the message did not come in time ({self._bounds.patience_s:g} s)")
 
     def _hold(self, change: int) -> None:
         """Count what is held, which is given back when a message is taken or the call ends."""
@@ -354,8 +378,9 @@ class Call(Stream):
     def _finish(self) -> None:
         """Take nothing more, and let go of what is held."""
         self._done = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._stalls):
+            if timer is not None:
+                timer.cancel()
         if self._held:
             self._hold(-self._held)
         if self._unfolded:

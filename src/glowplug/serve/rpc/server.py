@@ -23,12 +23,18 @@ class RpcServer:
     """Makes a protocol for each connection, and knows those that are open. Without a gate every call is let in."""
 
     def __init__(
-        self, methods: Methods, limits: Limits, log: Log, gate: Gate | None = None, heap: Heap | None = None
+        self,
+        methods: Methods,
+        limits: Limits,
+        log: Log,
+        gate: Gate | None = None,
+        heap: Heap | None = None,
+        patience_s: float = 75.0,
     ) -> None:
         self._log, self._gate = log, gate
         # A tensor may take more bytes on the wire than in memory, and a message may hold several.
         message_bytes = min(_PROTOBUF_BYTES, max(2 * limits.tensor_bytes, limits.request_bytes, MAX_FRAME_BYTES))
-        self._bounds = Bounds(message_bytes, 2 * message_bytes, 2 * limits.request_bytes, heap or Heap())
+        self._bounds = Bounds(message_bytes, 2 * message_bytes, 2 * limits.request_bytes, patience_s, heap or Heap())
         self._connections: set[Connection[Head]] = set()
         self._application: Application[Head] = Application(
             lambda fields: read_head(methods, fields), self._open, ANSWER, self._defect

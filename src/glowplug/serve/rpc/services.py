@@ -142,10 +142,13 @@ class Services:
         return response
 
     async def _started(self, names: set[str], timeout_s: float) -> None:
-        """Wait until every model answers or cannot; raises where one of these new ones cannot."""
+        """Wait until every model answers or cannot; raises where one of these new ones cannot.
+
+        An older one whose load goes on and on is not waited for.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        while self._manager.starting():
+        while self._manager.starting(names):
             try:
                 await asyncio.wait_for(self._manager.wait_for_change(), deadline - loop.time())
             except TimeoutError:

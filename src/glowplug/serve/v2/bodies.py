@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from glowplug.core.errors import RequestError
 from glowplug.serve.rest.bodies import QUICK_BYTES, Bodies, is_quick, quick_text
-from glowplug.serve.rest.http import Request, Response
+from glowplug.serve.rest.exchange import Request, Response
 from glowplug.serve.wire.calls import Arrays
 from glowplug.serve.wire.v2_json import InferHead, read_arrays, read_document, wants_bytes, write_answer
 from glowplug.serve.workers import packets

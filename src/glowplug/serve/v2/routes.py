@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from glowplug.core.errors import NotReadyError, RequestError
 from glowplug.serve.rest.bodies import Bodies
-from glowplug.serve.rest.http import Handler, Request, Response
+from glowplug.serve.rest.exchange import Handler, Request, Response
 from glowplug.serve.rest.reporting import Asked, Reporting
 from glowplug.serve.service import Service
 from glowplug.serve.wire.calls import ModelReference

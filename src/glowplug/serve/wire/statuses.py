@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glowplug.core.errors import GlowplugError, InputError, ModelError, RequestError, UsageError
+from glowplug.core.errors import GlowplugError, InputError, LocationError, ModelError, RequestError, UsageError
 
 CODES = {
     "OK": 0,
@@ -49,6 +49,6 @@ def code_of(error: GlowplugError) -> str:
     """Return the code that a client sees for an error."""
     if isinstance(error, RequestError):
         return error.code
-    if isinstance(error, UsageError | InputError):
+    if isinstance(error, UsageError | InputError | LocationError):
         return "INVALID_ARGUMENT"
     return "FAILED_PRECONDITION" if isinstance(error, ModelError) else "INTERNAL"

@@ -80,6 +80,8 @@ class _Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]
+        if self.group._closing:  # which began before there was anything to close
+            self.group._end(self)
 
     def data_received(self, data: bytes) -> None:
         self._splitter.feed(data)
@@ -337,12 +339,16 @@ class Group:
         self._closing = True
         for link in self._links:
             if link is not None and link.transport is not None:
-                link.transport.close()
-                if not link.ready or link.running:  # it would not notice before its call ends, if that ends
-                    self._spawner.kill(link.number)
+                self._end(link)
         for job in self._queue:
             job.fail(RequestError("this version was unloaded", remedy="try again", code="UNAVAILABLE"))
         self._queue.clear()
+
+    def _end(self, link: _Link) -> None:
+        assert link.transport is not None
+        link.transport.close()
+        if not link.ready or link.running:  # it would not notice before its call ends, if that ends
+            self._spawner.kill(link.number)
 
     def _start(self, place: int) -> None:
         if self._closing:
@@ -354,7 +360,7 @@ class Group:
         theirs.close()
         ours.setblocking(False)
         opening = self._loop.create_task(self._loop.create_unix_connection(lambda: link, sock=ours))
-        opening.add_done_callback(lambda task: task.exception())
+        opening.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def _worker_ready(self, link: _Link) -> None:
         if not self.signatures:

@@ -39,7 +39,7 @@ function versionRow(version) {
 }
 
 function modelCard(model) {
-  const empty = model.expected ? "nobody has looked at its URL yet" : "no version was found";
+  const empty = model.expected ? "nobody has looked at its URL yet" : model.trouble || "no version was found";
   return make("article", { class: "card model" }, make("h3", null, model.name),
     model.versions.length ? make("ul", { class: "versions" }, ...model.versions.map(versionRow)) : make("p", { class: "soft" }, empty),
     model.more_versions ? make("p", { class: "hint" }, `and ${model.more_versions} more versions`) : null);
