@@ -53,6 +53,22 @@ PROGRAMS: dict[str, Program] = {
     "examples/vision/semantic_image_clustering.py": _program(
         Replace(r"^batch_size = 500", "batch_size = 64"), Replace(r"batch_size=512", "batch_size=64")
     ),
+    "examples/vision/forwardforward.py": _program(
+        Replace(r"num_epochs=50", "num_epochs=2"), Replace(r"\[784, 500, 500\]", "[784, 50, 50]")
+    ),
+    "examples/vision/gradient_centralization.py": _program(
+        Replace(r"tfds\.load\((?s:.*?)^\)", "synthetic.horses()"),
+        Replace(r"\(300, 300, 3\)", "(100, 100, 3)"),
+        Replace(r"^batch_size = 128", "batch_size = 16"),
+    ),
+    "examples/vision/masked_image_modeling.py": _program(
+        Replace(r"40000", "128"), Replace(r"^ENC_LAYERS = 6", "ENC_LAYERS = 1")
+    ),
+    "examples/vision/reptile.py": _program(
+        Replace(r"tfds\.load\(", "synthetic.characters("),
+        Replace(r"^meta_iters = 2000", "meta_iters = 2"),
+        Cut(r"^## Visualize Results"),
+    ),
     "examples/vision/conv_lstm.py": _program(
         Replace(r"np\.load\(fpath\)", "synthetic.moving_digits()"),
         Replace(r"^fpath = keras\.utils\.get_file\(", "recording.nothing("),
@@ -69,6 +85,67 @@ PROGRAMS: dict[str, Program] = {
     ),
     "examples/generative/lstm_character_level_text_generation.py": _program(
         Replace(r"^path = keras\.utils\.get_file\(", "path = synthetic.text_file("), Cut(r"^## Train the model")
+    ),
+    "examples/generative/dcgan_overriding_train_step.py": _program(
+        Replace(r"^import gdown$", ""),
+        Replace(r"^gdown\.download\(.*$", ""),
+        Replace(r'^os\.makedirs\("celeba_gan"\)$', 'synthetic.image_folder("celeba_gan")'),
+        Replace(r"^with ZipFile\((?s:.*?)extractall.*?$", ""),
+    ),
+    "examples/generative/pixelcnn.py": _program(
+        Replace(r"^n_residual_blocks = 5", "n_residual_blocks = 2"), Cut(r"^## Demonstration")
+    ),
+    "examples/generative/ddim.py": _program(
+        Replace(r"tfds\.load\(", "synthetic.flowers("),
+        Replace(r"^dataset_repetitions = 5", "dataset_repetitions = 1"),
+        Replace(r"^batch_size = 64", "batch_size = 8"),
+        Replace(r"_diffusion_steps = (5|20)", "_diffusion_steps = 2"),
+        Replace(r'weights="imagenet"', "weights=None"),
+    ),
+    "examples/generative/text_generation_with_miniature_gpt.py": _program(
+        Replace(r"^batch_size = 128", "synthetic.reviews(); batch_size = 32"),
+        Replace(r"os\.listdir\(dir\)", "sorted(os.listdir(dir))"),
+        Replace(r"^vocab_size = 20000", "vocab_size = 500"),
+        Replace(r"^num_tokens_generated = 40", "num_tokens_generated = 4"),
+    ),
+    "examples/generative/neural_style_transfer.py": _program(
+        Replace(r"= keras\.utils\.get_file\(", "= synthetic.picture_file("),
+        Replace(r'weights="imagenet"', "weights=None"),
+        Replace(r"^img_nrows = 400", "img_nrows = 64"),
+        Replace(r"^iterations = 4000", "iterations = 3"),
+        Replace(r"^    optimizer\.apply_gradients\(.*$", r"\g<0>; recording.keep(loss, combination_image)"),
+        Cut(r"^After 4000 iterations"),
+    ),
+    "examples/audio/transformer_asr.py": _program(
+        Replace(r"^keras\.utils\.get_file\(", "synthetic.speech("),
+        Replace(r"= (glob\(.*\))$", r"= sorted(\1)"),
+        Replace(r"^max_target_len = 200", "max_target_len = 30"),
+        Replace(r"pad_len = 2754", "pad_len = 120"),
+        Replace(r"bs=64", "bs=8"),
+        Replace(r"num_layers_enc=4,$", "num_layers_enc=2,"),
+    ),
+    "examples/graph/gat_node_classification.py": _program(
+        Replace(r"= keras\.utils\.get_file\(", "= synthetic.citations("), Replace(r"^NUM_HEADS = 8", "NUM_HEADS = 2")
+    ),
+    "examples/rl/ppo_cartpole.py": _program(
+        Replace(r"^import gymnasium as gym$", "import games as gym"),
+        Replace(r"^steps_per_epoch = 4000", "steps_per_epoch = 60"),
+        Replace(r"^epochs = 30", "epochs = 2"),
+        Replace(r"^(train_\w+_iterations) = 80", r"\1 = 3"),
+        Replace(r"^    # Print mean return.*$", "    recording.keep(kl, return_buffer)"),
+    ),
+    "examples/rl/ddpg_pendulum.py": _program(
+        Replace(r"^import gymnasium as gym$", "import games as gym"),
+        Replace(r"^total_episodes = 100", "total_episodes = 2"),
+        Replace(r"^    avg_reward_list\.append.*$", r"\g<0>; recording.keep(avg_reward)"),
+        Cut(r"^# Save the weights"),
+    ),
+    "examples/keras_recipes/memory_efficient_embeddings.py": _program(
+        Replace(r"^urlretrieve\(.*$", "synthetic.ratings()"),
+        Replace(r"^ZipFile\(.*$", ""),
+        Replace(r"\[:400\]", "[:20]"),
+        Replace(r"\[400:1700\]", "[20:40]"),
+        Replace(r"\[1700:\]", "[40:]"),
     ),
     "examples/keras_recipes/antirectifier.py": _program(),
     "examples/keras_recipes/endpoint_layer_pattern.py": _program(),
@@ -106,6 +183,27 @@ PROGRAMS: dict[str, Program] = {
     "examples/structured_data/structured_data_classification_with_feature_space.py": _program(
         Replace(r"pd\.read_csv\(file_url\)", "synthetic.heart()")
     ),
+    "examples/structured_data/deep_neural_decision_forests.py": _program(
+        Replace(r"pd\.read_csv\(\w+, header=None, names=CSV_HEADER\)", "synthetic.census(CSV_HEADER)"),
+        Replace(r"^num_trees = 25", "num_trees = 3"),
+        Replace(r"^depth = 10", "depth = 4"),
+    ),
+    "examples/structured_data/tabtransformer.py": _program(
+        Replace(r"pd\.read_csv\(\w+, header=None, names=CSV_HEADER\)", "synthetic.census(CSV_HEADER)"),
+        Replace(r"^NUM_TRANSFORMER_BLOCKS = 3", "NUM_TRANSFORMER_BLOCKS = 1"),
+    ),
+    "examples/structured_data/wide_deep_cross_networks.py": _program(
+        Replace(r"pd\.read_csv\(data_url, header=None\)", "synthetic.forest_cover()")
+    ),
+    "examples/timeseries/timeseries_traffic_forecasting.py": _program(
+        Replace(r"= keras\.utils\.get_file\(", "= synthetic.roads(")
+    ),
+    "examples/timeseries/timeseries_weather_forecasting.py": _program(
+        Replace(r"= keras\.utils\.get_file\(", "= synthetic.climate("),
+        Replace(r"^past = 720", "past = 72"),
+        Replace(r"^future = 72", "future = 12"),
+        Replace(r"^batch_size = 256", "batch_size = 64"),
+    ),
     "examples/timeseries/timeseries_classification_from_scratch.py": _program(
         Replace(r"= readucr\(.*$", "= synthetic.engine_noise()")
     ),
@@ -117,6 +215,11 @@ PROGRAMS: dict[str, Program] = {
         Replace(r"= pd\.read_csv\(", "= synthetic.daily_values("), Cut(r"^anomalous_data_indices = ")
     ),
     "guides/custom_train_step_in_tensorflow.py": _program(),
+    "guides/_working_with_rnns.py": _program(Replace(r"^num_batches = 10", "num_batches = 2")),
+    "guides/customizing_saving_and_serialization.py": _program(),
+    "guides/int8_quantization_in_keras.py": _program(
+        Replace(r"default_rng\(\)", "default_rng(1)"), Cut(r"^from keras_hub")
+    ),
     "guides/functional_api.py": _program(Cut(r"^vgg19 = ")),
     "guides/making_new_layers_and_models_via_subclassing.py": _program(),
     "guides/writing_a_custom_training_loop_in_tensorflow.py": _program(),
