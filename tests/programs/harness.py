@@ -154,6 +154,8 @@ def _outcome(runs: dict[str, Run]) -> str:
             return f"the {side} run failed: {' | '.join(runs[side].last_lines)}"
         if runs[side].results != runs["stock"].results:
             return f"the {side} run differs"
+        if wrong := runs[side].said("differs from a fresh one"):  # found at the end of a run: its exit code is 0
+            return f"the {side} run restored what it should not: {wrong[0]}"
     return "identical"
 
 
