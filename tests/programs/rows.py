@@ -6,6 +6,7 @@ source, what runs inside each program, and the releases of Python, TensorFlow, K
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import platform
@@ -54,11 +55,6 @@ class Rows:
     def __init__(self, path: Path, state: str) -> None:
         self._path = path
         self.state = state
-        self._rows: dict[str, Any] = {}
-        if path.exists():
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            if kept["state"] == state:
-                self._rows = kept["rows"]
 
     def are_of_now(self) -> bool:
         """Whether the source is still the one of this state: what ran while it was edited is no row of either."""
@@ -66,22 +62,30 @@ class Rows:
 
     def get(self, name: str, of: str) -> dict[str, Any] | None:
         """Return the row of this name, if it was made in this state and of the same thing."""
-        row = self._rows.get(name)
+        row = self._kept().get(name)
         return row["row"] if row is not None and row["of"] == of else None
 
     def put(self, name: str, of: str, row: dict[str, Any]) -> None:
-        """Keep a row: at once, since the call may be stopped before the next one."""
-        self._rows[name] = {"of": of, "row": row}
+        """Keep a row at once: the call may be stopped before the next one, and another may run beside it."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        written = self._path.with_suffix(".new")
-        written.write_text(json.dumps({"state": self.state, "rows": self._rows}), encoding="utf-8")
-        written.replace(self._path)
+        with self._path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            rows = {**self._kept(), name: {"of": of, "row": row}}
+            written = self._path.with_suffix(".new")
+            written.write_text(json.dumps({"state": self.state, "rows": rows}), encoding="utf-8")
+            written.replace(self._path)
 
     def all_of(self, wanted: Mapping[str, str]) -> dict[str, dict[str, Any]] | None:
         """Return the rows of all these names, in their order, or None if one is not there."""
         found = {name: self.get(name, of) for name, of in wanted.items()}
         rows = {name: row for name, row in found.items() if row is not None}
         return rows if len(rows) == len(found) else None
+
+    def _kept(self) -> dict[str, Any]:
+        if not self._path.exists():
+            return {}
+        kept = json.loads(self._path.read_text(encoding="utf-8"))
+        return dict(kept["rows"]) if kept["state"] == self.state else {}
 
 
 def _machine() -> Any:

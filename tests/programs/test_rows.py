@@ -22,6 +22,13 @@ def test_rows_of_several_calls_are_together(tmp_path: Path):
     assert list(found) == list(wanted)
 
 
+def test_calls_beside_each_other_keep_the_rows_of_both(tmp_path: Path):
+    one, other = (Rows(tmp_path / "rows.json", "state") for _ in range(2))
+    one.put("a.py", digest("a"), {"outcome": "identical"})
+    other.put("b.py", digest("b"), {"outcome": "identical"})
+    assert one.all_of({"a.py": digest("a"), "b.py": digest("b")}) is not None
+
+
 def test_a_row_of_another_state_or_of_another_text_does_not_count(tmp_path: Path):
     path = tmp_path / "rows.json"
     Rows(path, "state").put("a.py", digest("a"), {"outcome": "identical"})
@@ -30,7 +37,8 @@ def test_a_row_of_another_state_or_of_another_text_does_not_count(tmp_path: Path
     later = Rows(path, "another state")
     assert later.get("a.py", digest("a")) is None
     later.put("b.py", digest("b"), {"outcome": "identical"})
-    assert Rows(path, "state").get("a.py", digest("a")) is None  # what was replaced does not come back
+    assert later.all_of({"a.py": digest("a"), "b.py": digest("b")}) is None
+    assert Rows(path, "state").get("b.py", digest("b")) is None
 
 
 def test_a_row_that_is_made_again_takes_the_place_of_the_first(tmp_path: Path):
