@@ -101,7 +101,7 @@ def movielens(*_: Any, **__: Any) -> str:
     return str(Path("ml-latest-small.zip").absolute())
 
 
-def image_folder(name: str, count: int = 64) -> None:
+def image_folder(name: str, count: int = 16) -> None:
     """A folder of small pictures."""
     import keras
 
@@ -117,11 +117,6 @@ def picture_file(name: str, *_: Any) -> str:
 
     keras.utils.save_img(name, _pixels(1, 64, seed=sum(name.encode()))[0])
     return name
-
-
-def flowers(*_: Any, **__: Any) -> Any:
-    """`tfds.load` of pictures with their labels in a dictionary."""
-    return _image_dataset(32, 80, 2).map(lambda image, label: {"image": image, "label": label})
 
 
 def characters(*_: Any, **__: Any) -> Any:
