@@ -197,8 +197,6 @@ PROGRAMS: dict[str, Program] = {
         Replace(r"= pd\.read_csv\(", "= synthetic.daily_values("), Cut(r"^anomalous_data_indices = ")
     ),
     "guides/custom_train_step_in_tensorflow.py": _program(),
-    "guides/_working_with_rnns.py": _program(Replace(r"^num_batches = 10", "num_batches = 2")),
-    "guides/customizing_saving_and_serialization.py": _program(),
     "guides/functional_api.py": _program(Cut(r"^vgg19 = ")),
     "guides/making_new_layers_and_models_via_subclassing.py": _program(),
     "guides/writing_a_custom_training_loop_in_tensorflow.py": _program(),

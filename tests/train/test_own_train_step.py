@@ -277,7 +277,25 @@ def _attention() -> list[Any]:
     return [Attention(), keras.Sequential([layers.Dense(3, "relu"), layers.Dropout(0.1, seed=2), layers.Dense(4)])]
 
 
+def _layers_by_name() -> list[Any]:
+    """Code that puts names together, so that those of symbolic tensors are in the key: Keras makes some for its model,
+    and others on the way to them.
+    """
+    import keras
+
+    class Holder(keras.layers.Layer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner_1 = _sequential(5)
+
+        def call(self, x: Any) -> Any:
+            return getattr(self, f"inner_{self.name and 1}")(x)
+
+    return [Holder(), keras.layers.Dense(4), Holder(), _sequential(3)]
+
+
 UNBUILT: dict[str, Callable[[], list[Any]]] = {
+    "layers by name": _layers_by_name,
     "layers that draw": _layers_that_draw,
     "attention": _attention,
     "sequential": lambda: [_sequential(5), _sequential(4)],

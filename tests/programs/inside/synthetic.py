@@ -188,7 +188,7 @@ def census(names: list[str]) -> Any:
     random = np.random.default_rng(14)
     numbers = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"}
     columns: dict[str, Any] = {
-        name: random.integers(1, 90, size=300)
+        name: random.integers(0, 5, size=300)
         if name in numbers
         else [f" {name}_{i}" for i in random.integers(0, 5, 300)]
         for name in names

@@ -3,7 +3,8 @@
 A `train_step` of one's own says nowhere but in its code how its layers are called, which optimizer belongs to which
 weights, and what it gives to loss and metrics. Its first trace does. What was seen is kept under the key of everything
 the step reached before it, as a trace is: layers, loss and metrics, in the order in which they were built and with the
-same arguments, then optimizers.
+same arguments, then optimizers. What is made on the way gets the automatic names that it got: the step makes more
+between two builds, and Keras counts it.
 
 Initial weights may be drawn from the global generators of `random` and numpy. They are the same ahead of the step only
 if nothing else draws from them while it is traced; else nothing is kept.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,7 +26,7 @@ from glowplug.train.fingerprint.walker import Walker
 
 from .handed_over import build_by_use
 
-# ["layer", number among the parts of a walk, path of its parent, encoded arguments]
+# ["layer", number among the parts of a walk, path of its parent, names that were counted before it, encoded arguments]
 # ["compiled", the same for the loss or the metrics: what they are made for]
 # ["optimizer", number among the parts, [variables: a number of the walk's, or that of a part and of one of its own]]
 Builds = list[list[Any]]
@@ -47,6 +49,7 @@ class WatchedBuilds:
         self._unbuilt = unbuilt
         self._layers: Builds = []
         self._inside = 0
+        self._counted: dict[str, int] = {}  # names, before the trace
         self._drawn: list[Any] = []  # states of the generators: at the start, around each build, at the end
 
     @contextlib.contextmanager
@@ -65,6 +68,7 @@ class WatchedBuilds:
             return
         stock = {number: vars(part).get("build") for number, part in watched.items()}  # layers have one of their own
         self._drawn.append(_generators())
+        self._counted = dict(_names())
         for number, part in watched.items():
             vars(part)["build"] = self._noting(number, part, part.build)
         try:
@@ -97,13 +101,14 @@ class WatchedBuilds:
                 return build(*args, **kwargs)
             self._inside += 1
             self._drawn.append(_generators())
+            counts = {name: n for name, now in _names().items() if (n := now - self._counted.get(name, 0))}
             try:
                 return build(*args, **kwargs)
             finally:
                 self._inside -= 1
                 self._drawn.append(_generators())
                 kind = "compiled" if isinstance(part, _compiled_kinds()) else "layer"
-                self._layers.append([kind, number, getattr(part, "_parent_path", None), [args, kwargs]])
+                self._layers.append([kind, number, getattr(part, "_parent_path", None), counts, [args, kwargs]])
 
         return noting
 
@@ -128,18 +133,21 @@ class WatchedBuilds:
 
 def build_ahead(walker: Walker, builds: Builds) -> None:
     """Build layers, loss, metrics and optimizers as a step of an earlier run did."""
+    counted = dict(_names())
     for kind, number, *rest in builds:
         part = walker.parts[number]
         if part.built:  # one may build another
             continue
         if kind == "layer":
-            parent, arguments = rest
+            parent, counts, arguments = rest
+            _count_on(counted, counts)
             if getattr(part, "_parent_path", None) is None:
                 part._parent_path = parent
             args, kwargs = decoded(arguments)
             part.build(*args, **kwargs)
         elif kind == "compiled":
-            _, arguments = rest
+            _, counts, arguments = rest
+            _count_on(counted, counts)
             args, kwargs = decoded(arguments)
             build_by_use(part, *args, **kwargs)
         else:
@@ -191,6 +199,20 @@ def _compiled_kinds() -> tuple[type[Any], ...]:
     from keras.src.trainers.compile_utils import CompileLoss, CompileMetrics
 
     return CompileLoss, CompileMetrics
+
+
+def _names() -> Any:
+    """Return how far Keras has counted for each automatic name."""
+    from keras.src.backend.common import global_state
+
+    return global_state.get_global_attribute("object_name_uids", defaultdict(int), set_to_default=True)
+
+
+def _count_on(before: dict[str, int], counts: dict[str, int]) -> None:
+    """Let Keras have counted as many names since `before` as it had when a part was built in a trace."""
+    names = _names()
+    for name, count in counts.items():
+        names[name] = max(names[name], before.get(name, 0) + count)
 
 
 def _generators() -> tuple[Any, Any]:
