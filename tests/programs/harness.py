@@ -115,7 +115,9 @@ def compare(text: str, folder: Path, sides: tuple[str, ...]) -> dict[str, Any]:
     runs: dict[str, Run] = {}
     known = folder / "stock_run.json"
     if known.exists() and path.exists() and path.read_text(encoding="utf-8") == text:
-        runs["stock"] = Run(**json.loads(known.read_text(encoding="utf-8")))
+        earlier = Run(**json.loads(known.read_text(encoding="utf-8")))
+        if earlier.record.get("finished"):
+            runs["stock"] = earlier
     path.write_text(text, encoding="utf-8")
     for side in sides:
         if side not in runs:
