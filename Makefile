@@ -184,7 +184,7 @@ test-programs: .venvs/programs/.ready
 # Some of Keras' tests import jax, with which TensorFlow's converter loads it too: an environment of its own.
 test-keras: $(READY)
 	test -x .venvs/keras/bin/python || $(PYTHON) -m venv .venvs/keras
-	$(BIN)/uv pip install --quiet --python .venvs/keras/bin/python --compile-bytecode -e '.[cpu,report]' jax pandas scipy pytest
+	$(BIN)/uv pip install --quiet --python .venvs/keras/bin/python --compile-bytecode -e '.[cpu,report]' jax pandas scipy tensorboard pytest
 	.venvs/keras/bin/python -m tests.programs.keras_tests $(FOLDERS) $(if $(RESUME),--resume)
 
 # Projects that ask for `tensorflow` are installed beside tensorflow-cpu without what they ask for.

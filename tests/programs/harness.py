@@ -101,7 +101,7 @@ def texts_of(programs: Iterable[tuple[str, Program]], checkout: Path) -> tuple[d
     for name, program in programs:
         try:
             source = (checkout / name).read_text(encoding="utf-8")
-            texts[name] = edited(source, program.edits, determinism=program.determinism)
+            texts[name] = edited(source, program.edits, determinism=program.determinism, fewer=program.fewer)
         except (OSError, OutdatedEditError) as error:
             wrong[name] = str(error)
     return texts, wrong

@@ -44,6 +44,8 @@ def outcomes(side: str, tests: list[Path], folder: Path) -> dict[str, str]:
         "-p",
         "no:cacheprovider",
         "--continue-on-collection-errors",
+        "-o",
+        "junit_family=xunit1",  # which names the file
         "--rootdir",
         str(folder),
         "-c",
@@ -64,7 +66,9 @@ def outcomes(side: str, tests: list[Path], folder: Path) -> dict[str, str]:
     found = {}
     for case in ElementTree.parse(report).iter("testcase"):
         ended = [each.tag for each in case if each.tag in ("failure", "error", "skipped")]
-        found[f"{case.get('classname')}.{case.get('name')}"] = ended[0] if ended else "passed"
+        name = ".".join(filter(None, (str(case.get("classname")).rpartition(".")[2], case.get("name"))))
+        file = Path(case.get("file") or "").name  # of a file that cannot be imported there is only the name
+        found[": ".join(filter(None, (file, name)))] = ended[0] if ended else "passed"
     return found
 
 

@@ -9,14 +9,17 @@ from .edits import Cut, Edit, Replace
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The edits of one program. Without `determinism` its operations are TensorFlow's usual ones."""
+    """The edits of one program. Without `determinism` its operations are TensorFlow's usual ones. One that takes long
+    is given `fewer` pictures or texts.
+    """
 
     edits: tuple[Edit, ...] = ()
     determinism: bool = True
+    fewer: bool = False
 
 
-def _program(*edits: Edit, determinism: bool = True) -> Program:
-    return Program(edits, determinism)
+def _program(*edits: Edit, determinism: bool = True, fewer: bool = False) -> Program:
+    return Program(edits, determinism, fewer)
 
 
 PROGRAMS: dict[str, Program] = {
@@ -35,18 +38,18 @@ PROGRAMS: dict[str, Program] = {
         Replace(r"num_batches=1000", "num_batches=4"),
     ),
     "examples/vision/image_classification_with_vision_transformer.py": _program(
-        Replace(r"^(transformer_layers) = 8", r"\1 = 2"), Replace(r"^    2048,", "    64,")
+        Replace(r"^(transformer_layers) = 8", r"\1 = 1"), Replace(r"^    2048,", "    64,"), fewer=True
     ),
     "examples/vision/mlp_image_classification.py": _program(Replace(r"^num_blocks = 4", "num_blocks = 2")),
     "examples/vision/perceiver_image_classification.py": _program(
-        Replace(r"^(num_transformer_blocks) = 4", r"\1 = 1"), Replace(r"^(batch_size) = 64", r"\1 = 16")
+        Replace(r"^(num_transformer_blocks) = 4", r"\1 = 1"), Replace(r"^(batch_size) = 64", r"\1 = 16"), fewer=True
     ),
-    "examples/vision/swin_transformers.py": _program(),
+    "examples/vision/swin_transformers.py": _program(fewer=True),
     "examples/vision/vit_small_ds.py": _program(
-        Replace(r"^(BATCH_SIZE) = 256", r"\1 = 64"), Replace(r"^(TRANSFORMER_LAYERS) = 8", r"\1 = 2")
+        Replace(r"^(BATCH_SIZE) = 256", r"\1 = 64"), Replace(r"^(TRANSFORMER_LAYERS) = 8", r"\1 = 1"), fewer=True
     ),
-    "examples/vision/token_learner.py": _program(Replace(r"^(BATCH_SIZE) = 256", r"\1 = 64")),
-    "examples/vision/consistency_training.py": _program(),
+    "examples/vision/token_learner.py": _program(Replace(r"^(BATCH_SIZE) = 256", r"\1 = 16"), fewer=True),
+    "examples/vision/consistency_training.py": _program(fewer=True),
     "examples/vision/attention_mil_classification.py": _program(
         Replace(r"^BAG_COUNT = 1000", "BAG_COUNT = 32"), Replace(r"^VAL_BAG_COUNT = 300", "VAL_BAG_COUNT = 16")
     ),

@@ -294,7 +294,31 @@ def _layers_by_name() -> list[Any]:
     return [Holder(), keras.layers.Dense(4), Holder(), _sequential(3)]
 
 
+def _layers_that_a_build_makes() -> list[Any]:
+    """They are built when they are first called, with weights that are drawn then."""
+    import keras
+    from keras import layers, ops
+
+    class Inner(layers.Layer):  # type: ignore[misc]
+        def build(self, shape: Any) -> None:
+            self.pair = [layers.Dense(5), layers.Dense(4)]
+
+        def call(self, x: Any) -> Any:
+            return self.pair[1](self.pair[0](x))
+
+    class Outer(layers.Layer):  # type: ignore[misc]
+        def build(self, shape: Any) -> None:
+            self.projection = Inner()
+            self.positions = layers.Embedding(3, 4)
+
+        def call(self, x: Any) -> Any:
+            return self.projection(x) + self.positions(ops.arange(1))
+
+    return [Outer(), keras.layers.Dense(4), Outer()]
+
+
 UNBUILT: dict[str, Callable[[], list[Any]]] = {
+    "layers that a build makes": _layers_that_a_build_makes,
     "layers by name": _layers_by_name,
     "layers that draw": _layers_that_draw,
     "attention": _attention,
