@@ -236,3 +236,45 @@ def test_a_step_whose_call_takes_something_else(trained, tmp_path, caplog):
         assert run() == expected
         assert train.counts() == {"traced": steps, "stored": steps, "restored": steps}
     assert [record.message for record in caplog.records if record.name == "glowplug.train"] == []
+
+
+def _with_labels_of_its_own() -> Any:
+    """A step that is given no labels: it makes them, for the loss and the metrics."""
+    import keras
+    import tensorflow as tf
+
+    class Model(keras.Model):  # type: ignore[misc]
+        def train_step(self, data: Any) -> Any:
+            labels = tf.range(tf.shape(data)[0]) % 3
+            with tf.GradientTape() as tape:
+                found = self(data, training=True)
+                loss = self.compute_loss(y=labels, y_pred=found)
+            weights = self.trainable_variables
+            self.optimizer.apply(tape.gradient(loss, weights), weights)
+            return self.compute_metrics(data, labels, found)
+
+    inputs = keras.Input((4,))
+    model = Model(inputs, keras.layers.Dense(3, "softmax")(inputs))
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+def test_a_step_that_makes_its_labels(tmp_path, caplog):
+    import keras
+    import numpy as np
+
+    from glowplug import train
+
+    def run() -> Any:
+        keras.utils.clear_session()
+        keras.utils.set_random_seed(5)
+        return _with_labels_of_its_own().fit(np.ones((20, 4), "float32"), batch_size=8, epochs=2, verbose=0).history
+
+    expected = run()
+    assert {"loss", "accuracy"} <= expected.keys()
+    with caplog.at_level(logging.WARNING, "glowplug.train"), train.enabled(tmp_path / "cache"):
+        assert run() == expected
+        assert train.counts() == {"traced": 1, "stored": 1}
+        assert run() == expected
+        assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
+    assert [record.message for record in caplog.records if record.name == "glowplug.train"] == []
