@@ -1,6 +1,7 @@
 """Runs programs of keras.io under stock Keras and twice under `glowplug run`, and compares what they give.
 
     python -m tests.programs.harness CHECKOUT [NAME ...] [--resume] [--stock] [--keep DIR]
+    python -m tests.programs.harness CHECKOUT --so-far
 
 CHECKOUT is a checkout of keras-team/keras-io. Each run is a fresh process in an empty folder; seeds are set and
 operations are deterministic, so that the logs of every batch and the weights at the end must agree to the bit. Writes
@@ -192,12 +193,16 @@ def ran(one: dict[str, Any]) -> bool:
     return "exit" in one
 
 
-def document_of(rows: Rows, texts: dict[str, str]) -> dict[str, Any] | None:
-    """Return what the results file says, once every program of the table has a row of this state of the code."""
-    results = rows.all_of({name: digest(texts[name]) for name in PROGRAMS if name in texts})
-    if results is None or len(results) < len(PROGRAMS):
+def document_of(rows: Rows, texts: dict[str, str], *, so_far: bool = False) -> dict[str, Any] | None:
+    """Return what the results file says, once every program of the table has a row of this state of the code, or `so_far`
+    with the names of those that have none.
+    """
+    found = {name: rows.get(name, digest(texts[name])) for name in PROGRAMS if name in texts}
+    results = {name: row for name, row in found.items() if row is not None}
+    missing = [name for name in PROGRAMS if name not in results]
+    if missing and not so_far:
         return None
-    return {"summary": summary(results), "programs": results}
+    return {"summary": summary(results), **({"not_run": missing} if missing else {}), "programs": results}
 
 
 def main() -> int:
@@ -205,6 +210,9 @@ def main() -> int:
     parser.add_argument("checkout", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help="programs whose path contains it (default: all)")
     parser.add_argument("--resume", action="store_true", help="leave out those that were run by this state of the code")
+    parser.add_argument(
+        "--so-far", action="store_true", help="write the results file now, naming what has not been run"
+    )
     parser.add_argument("--stock", action="store_true", help="only see whether they run under stock Keras")
     parser.add_argument(
         "--keep", type=Path, help="keep programs and outputs in this folder, and take stock's from there"
@@ -213,8 +221,9 @@ def main() -> int:
     texts, wrong = texts_of(PROGRAMS.items(), args.checkout)
     rows = kept_rows("programs")
     results: dict[str, dict[str, Any]] = {}
+    wanted = [] if args.so_far else [each for each in PROGRAMS if not args.names or any(n in each for n in args.names)]
     with tempfile.TemporaryDirectory() as temporary:
-        for path in (each for each in PROGRAMS if not args.names or any(name in each for name in args.names)):
+        for path in wanted:
             folder = (args.keep or Path(temporary)).absolute() / path.replace("/", "_").removesuffix(".py")
             if path in wrong:
                 results[path] = {"outcome": f"not run: {wrong[path]}"}
@@ -230,8 +239,9 @@ def main() -> int:
                 print(f"    {note}", flush=True)
     if args.stock:
         return 0 if all(map(ran, results.values())) else 1
-    print(json.dumps(summary(results)))
-    document = document_of(rows, texts)
+    if not args.so_far:
+        print(json.dumps(summary(results)))
+    document = document_of(rows, texts, so_far=args.so_far)
     if document is not None:
         write_results("programs", rows, document)
     return 0 if all(one["outcome"] in ("identical", "stock differs from itself") for one in results.values()) else 1

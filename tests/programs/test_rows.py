@@ -55,10 +55,14 @@ def test_the_results_file_is_that_of_all_programs(tmp_path: Path):
     for name in rest:
         Rows(path, "state").put(name, digest(texts[name]), ROW)
     assert document_of(Rows(path, "state"), texts) is None
+    so_far = document_of(Rows(path, "state"), texts, so_far=True)
+    assert so_far is not None
+    assert (so_far["not_run"], list(so_far["programs"])) == ([first], rest)
     Rows(path, "state").put(first, digest(texts[first]), ROW | {"outcome": "the second run differs"})
     document = document_of(Rows(path, "state"), texts)
     assert document is not None
     assert list(document["programs"]) == list(PROGRAMS)
+    assert "not_run" not in document
     assert document["summary"]["programs"] == len(PROGRAMS) == document["summary"]["identical"] + 1
     cannot_be_edited = {name: text for name, text in texts.items() if name != first}
     assert document_of(Rows(path, "state"), cannot_be_edited) is None
