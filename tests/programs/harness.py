@@ -194,7 +194,7 @@ def ran(one: dict[str, Any]) -> bool:
 
 
 def document_of(rows: Rows, texts: dict[str, str], *, so_far: bool = False) -> dict[str, Any] | None:
-    """Return what the results file says, once every program of the table has a row of this state of the code, or `so_far`
+    """Return what the results file says, once every program of the table has a row of this state of the code; `so_far`
     with the names of those that have none.
     """
     found = {name: rows.get(name, digest(texts[name])) for name in PROGRAMS if name in texts}
