@@ -42,7 +42,11 @@ PROGRAMS: dict[str, Program] = {
     ),
     "examples/vision/mlp_image_classification.py": _program(Replace(r"^num_blocks = 4", "num_blocks = 2")),
     "examples/vision/perceiver_image_classification.py": _program(
-        Replace(r"^(num_transformer_blocks) = 4", r"\1 = 1"), Replace(r"^(batch_size) = 64", r"\1 = 16"), fewer=True
+        Replace(r"^(num_transformer_blocks) = 4", r"\1 = 1"),
+        Replace(r"^(batch_size) = 64", r"\1 = 16"),
+        Replace(r"^(patch_size) = 2", r"\1 = 8"),
+        Replace(r"^((latent|projection)_dim) = 256", r"\1 = 32"),
+        fewer=True,
     ),
     "examples/vision/swin_transformers.py": _program(fewer=True),
     "examples/vision/vit_small_ds.py": _program(
