@@ -176,15 +176,16 @@ PROGRAM_PACKAGES := matplotlib pandas scikit-learn scipy pillow tqdm tensorboard
 	$(BIN)/uv pip install --quiet --python .venvs/programs/bin/python --compile-bytecode -e '.[cpu,report]' $(PROGRAM_PACKAGES)
 	touch $@
 
+# Both may be made in several calls: RESUME=1 leaves out what this state of the code has run before.
 test-programs: .venvs/programs/.ready
 	test -d '$(KERAS_IO)/examples' || { echo 'KERAS_IO must be a checkout of keras-team/keras-io'; exit 2; }
-	.venvs/programs/bin/python -m tests.programs.harness '$(KERAS_IO)' $(PROGRAMS)
+	.venvs/programs/bin/python -m tests.programs.harness '$(KERAS_IO)' $(PROGRAMS) $(if $(RESUME),--resume)
 
 # Some of Keras' tests import jax, with which TensorFlow's converter loads it too: an environment of its own.
 test-keras: $(READY)
 	test -x .venvs/keras/bin/python || $(PYTHON) -m venv .venvs/keras
-	$(BIN)/uv pip install --quiet --python .venvs/keras/bin/python --compile-bytecode -e '.[cpu,report]' jax pandas scipy pytest
-	.venvs/keras/bin/python -m tests.programs.keras_tests
+	$(BIN)/uv pip install --quiet --python .venvs/keras/bin/python --compile-bytecode -e '.[cpu,report]' jax pandas scipy tensorboard pytest
+	.venvs/keras/bin/python -m tests.programs.keras_tests $(FOLDERS) $(if $(RESUME),--resume)
 
 # Projects that ask for `tensorflow` are installed beside tensorflow-cpu without what they ask for.
 models-environments: $(READY)

@@ -44,8 +44,8 @@ _GENERAL = (
 )
 
 
-def edited(source: str, edits: tuple[Edit, ...], *, determinism: bool) -> str:
-    """Return a program that trains on little data, keeps its results, and needs no network."""
+def edited(source: str, edits: tuple[Edit, ...], *, determinism: bool, fewer: bool = False) -> str:
+    """Return a program that trains on little data, or on still `fewer`, keeps its results, and needs no network."""
     for edit in edits:
         found = re.search(edit.pattern, source, re.MULTILINE)
         if found is None:
@@ -57,6 +57,8 @@ def edited(source: str, edits: tuple[Edit, ...], *, determinism: bool) -> str:
     for general in _GENERAL:
         source = re.sub(general.pattern, general.by, source, flags=re.MULTILINE)
     begin = f"import recording, synthetic\nrecording.begin(determinism={determinism})\n"
+    if fewer:
+        begin += "synthetic.TRAIN, synthetic.TEST = 96, 32\n"
     return f"{begin}{source}\nrecording.finish(globals())\n"
 
 

@@ -1,10 +1,11 @@
 """Runs programs of keras.io under stock Keras and twice under `glowplug run`, and compares what they give.
 
-    python -m tests.programs.harness CHECKOUT [NAME ...] [--stock] [--keep DIR]
+    python -m tests.programs.harness CHECKOUT [NAME ...] [--resume] [--stock] [--keep DIR]
+    python -m tests.programs.harness CHECKOUT --so-far
 
 CHECKOUT is a checkout of keras-team/keras-io. Each run is a fresh process in an empty folder; seeds are set and
 operations are deterministic, so that the logs of every batch and the weights at the end must agree to the bit. Writes
-bench/results/programs.json when all programs were run.
+bench/results/programs.json when all programs were run by one state of the code, in one call or in several.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from .edits import OutdatedEditError, edited
+from .rows import Rows, digest, kept_rows, write_results
 from .table import PROGRAMS, Program
 
-ROOT = Path(__file__).parents[2]
 INSIDE = Path(__file__).parent / "inside"
 LIMIT_S = 400
 AGAIN = 4  # runs of stock where Glowplug's results differ
@@ -94,19 +96,29 @@ def _counts(told: Path) -> dict[str, int]:
     return {name: number for one in found for name, number in one.items() if name != "enable_ns"}
 
 
-def compare(name: str, program: Program, checkout: Path, folder: Path, sides: tuple[str, ...]) -> dict[str, Any]:
+def texts_of(programs: Iterable[tuple[str, Program]], checkout: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the edited texts by the programs' names, and what is wrong with those that cannot be edited."""
+    texts, wrong = {}, {}
+    for name, program in programs:
+        try:
+            source = (checkout / name).read_text(encoding="utf-8")
+            texts[name] = edited(source, program.edits, determinism=program.determinism, fewer=program.fewer)
+        except (OSError, OutdatedEditError) as error:
+            wrong[name] = str(error)
+    return texts, wrong
+
+
+def compare(text: str, folder: Path, sides: tuple[str, ...]) -> dict[str, Any]:
     """Run one program on each side and say how they compare."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "cache", ignore_errors=True)
-    try:
-        text = edited((checkout / name).read_text(encoding="utf-8"), program.edits, determinism=program.determinism)
-    except (OSError, OutdatedEditError) as error:
-        return {"outcome": f"not run: {error}"}
     path = folder / "program.py"
     runs: dict[str, Run] = {}
     known = folder / "stock_run.json"
     if known.exists() and path.exists() and path.read_text(encoding="utf-8") == text:
-        runs["stock"] = Run(**json.loads(known.read_text(encoding="utf-8")))
+        earlier = Run(**json.loads(known.read_text(encoding="utf-8")))
+        if earlier.record.get("finished"):
+            runs["stock"] = earlier
     path.write_text(text, encoding="utf-8")
     for side in sides:
         if side not in runs:
@@ -145,6 +157,8 @@ def _outcome(runs: dict[str, Run]) -> str:
             return f"the {side} run failed: {' | '.join(runs[side].last_lines)}"
         if runs[side].results != runs["stock"].results:
             return f"the {side} run differs"
+        if wrong := runs[side].said("differs from a fresh one"):  # found at the end of a run: its exit code is 0
+            return f"the {side} run restored what it should not: {wrong[0]}"
     return "identical"
 
 
@@ -174,33 +188,62 @@ def summary(results: dict[str, dict[str, Any]]) -> dict[str, int]:
     }
 
 
+def ran(one: dict[str, Any]) -> bool:
+    """Whether a program came to its end under stock Keras: only then is there something to compare with."""
+    return "exit" in one
+
+
+def document_of(rows: Rows, texts: dict[str, str], *, so_far: bool = False) -> dict[str, Any] | None:
+    """Return what the results file says, once every program of the table has a row of this state of the code; `so_far`
+    with the names of those that have none.
+    """
+    found = {name: rows.get(name, digest(texts[name])) for name in PROGRAMS if name in texts}
+    results = {name: row for name, row in found.items() if row is not None}
+    missing = [name for name in PROGRAMS if name not in results]
+    if missing and not so_far:
+        return None
+    return {"summary": summary(results), **({"not_run": missing} if missing else {}), "programs": results}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help="programs whose path contains it (default: all)")
+    parser.add_argument("--resume", action="store_true", help="leave out those that were run by this state of the code")
+    parser.add_argument(
+        "--so-far", action="store_true", help="write the results file now, naming what has not been run"
+    )
     parser.add_argument("--stock", action="store_true", help="only see whether they run under stock Keras")
     parser.add_argument(
         "--keep", type=Path, help="keep programs and outputs in this folder, and take stock's from there"
     )
     args = parser.parse_args()
-    wanted = {path: one for path, one in PROGRAMS.items() if not args.names or any(name in path for name in args.names)}
+    texts, wrong = texts_of(PROGRAMS.items(), args.checkout)
+    rows = kept_rows("programs")
     results: dict[str, dict[str, Any]] = {}
+    wanted = [] if args.so_far else [each for each in PROGRAMS if not args.names or any(n in each for n in args.names)]
     with tempfile.TemporaryDirectory() as temporary:
-        for path, program in wanted.items():
+        for path in wanted:
             folder = (args.keep or Path(temporary)).absolute() / path.replace("/", "_").removesuffix(".py")
-            results[path] = compare(path, program, args.checkout, folder, SIDES[:1] if args.stock else SIDES)
+            if path in wrong:
+                results[path] = {"outcome": f"not run: {wrong[path]}"}
+            elif args.resume and (known := rows.get(path, digest(texts[path]))) is not None:
+                results[path] = known
+                continue
+            else:
+                results[path] = compare(texts[path], folder, SIDES[:1] if args.stock else SIDES)
+                if ran(results[path]) and not args.stock and rows.are_of_now():
+                    rows.put(path, digest(texts[path]), results[path])
             print(line(path, results[path]), flush=True)
             for note in results[path].get("notes", ()):
                 print(f"    {note}", flush=True)
     if args.stock:
-        return 0
-    print(json.dumps(summary(results)))
-    if not args.names:
-        sys.path.insert(0, str(ROOT / "bench"))
-        import machine
-
-        document = {"machine": machine.describe(), "summary": summary(results), "programs": results}
-        machine.write_result("programs", document, partial=False)
+        return 0 if all(map(ran, results.values())) else 1
+    if not args.so_far:
+        print(json.dumps(summary(results)))
+    document = document_of(rows, texts, so_far=args.so_far)
+    if document is not None:
+        write_results("programs", rows, document)
     return 0 if all(one["outcome"] in ("identical", "stock differs from itself") for one in results.values()) else 1
 
 

@@ -1,9 +1,10 @@
 """Runs Keras' own tests, as its wheel has them, under stock Keras and twice under `train.enable()`, and compares.
 
-    python -m tests.programs.keras_tests [FOLDER ...]
+    python -m tests.programs.keras_tests [FOLDER ...] [--resume]
 
 FOLDER is one of `trainers`, `models`, `callbacks`, `optimizers` and `saving` of keras.src, or a file below one. Each
-test must end as it ends under stock Keras. Writes bench/results/keras_tests.json when all folders were run.
+test must end as it ends under stock Keras. Writes bench/results/keras_tests.json when all folders were run by one state
+of the code, in one call or in several.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from .harness import ROOT, SIDES
+from .harness import SIDES
+from .rows import ROOT, digest, kept_rows, write_results
 
 FOLDERS = ("trainers", "models", "callbacks", "optimizers", "saving")
 LIMIT_S = 1800
@@ -42,6 +44,8 @@ def outcomes(side: str, tests: list[Path], folder: Path) -> dict[str, str]:
         "-p",
         "no:cacheprovider",
         "--continue-on-collection-errors",
+        "-o",
+        "junit_family=xunit1",  # which names the file
         "--rootdir",
         str(folder),
         "-c",
@@ -62,7 +66,9 @@ def outcomes(side: str, tests: list[Path], folder: Path) -> dict[str, str]:
     found = {}
     for case in ElementTree.parse(report).iter("testcase"):
         ended = [each.tag for each in case if each.tag in ("failure", "error", "skipped")]
-        found[f"{case.get('classname')}.{case.get('name')}"] = ended[0] if ended else "passed"
+        name = ".".join(filter(None, (str(case.get("classname")).rpartition(".")[2], case.get("name"))))
+        file = Path(case.get("file") or "").name  # of a file that cannot be imported there is only the name
+        found[": ".join(filter(None, (file, name)))] = ended[0] if ended else "passed"
     return found
 
 
@@ -82,26 +88,40 @@ def compare(tests: list[Path], folder: Path) -> dict[str, Any]:
     }
 
 
+def summary(folders: dict[str, Any]) -> dict[str, int]:
+    return {
+        "tests": sum(one["tests"] for one in folders.values()),
+        "failed_under_stock": sum(len(one["failed_under_stock"]) for one in folders.values()),
+        "different": sum(len(one["different"]) for one in folders.values()),
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", metavar="FOLDER", help=f"of {', '.join(FOLDERS)} (default: all)")
+    parser.add_argument("--resume", action="store_true", help="leave out those that were run by this state of the code")
     args = parser.parse_args()
     spec = find_spec("keras")
     assert spec is not None
     assert spec.origin is not None
     source = Path(spec.origin).parent / "src"
+    rows = kept_rows("keras_tests")
+    wanted = {name: digest(name) for name in FOLDERS}
     results: dict[str, Any] = {}
     for name in args.folders or FOLDERS:
-        place = source / name
-        tests = sorted(place.rglob("*_test.py")) if place.is_dir() else [place]
-        with tempfile.TemporaryDirectory() as folder:
-            results[name] = compare(tests, Path(folder))
-        print(name, json.dumps(results[name], indent=1), flush=True)
-    if not args.folders:
-        sys.path.insert(0, str(ROOT / "bench"))
-        import machine
-
-        machine.write_result("keras_tests", {"machine": machine.describe(), "folders": results}, partial=False)
+        known = rows.get(name, digest(name)) if args.resume else None
+        if known is None:
+            place = source / name
+            tests = sorted(place.rglob("*_test.py")) if place.is_dir() else [place]
+            with tempfile.TemporaryDirectory() as folder:
+                known = compare(tests, Path(folder))
+            if rows.are_of_now():
+                rows.put(name, digest(name), known)
+            print(name, json.dumps(known, indent=1), flush=True)
+        results[name] = known
+    complete = rows.all_of(wanted)
+    if complete is not None:
+        write_results("keras_tests", rows, {"summary": summary(complete), "folders": complete})
     return 1 if any(one["different"] for one in results.values()) else 0
 
 

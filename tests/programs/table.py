@@ -9,14 +9,17 @@ from .edits import Cut, Edit, Replace
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The edits of one program. Without `determinism` its operations are TensorFlow's usual ones."""
+    """The edits of one program. Without `determinism` its operations are TensorFlow's usual ones. One that takes long
+    is given `fewer` pictures or texts.
+    """
 
     edits: tuple[Edit, ...] = ()
     determinism: bool = True
+    fewer: bool = False
 
 
-def _program(*edits: Edit, determinism: bool = True) -> Program:
-    return Program(edits, determinism)
+def _program(*edits: Edit, determinism: bool = True, fewer: bool = False) -> Program:
+    return Program(edits, determinism, fewer)
 
 
 PROGRAMS: dict[str, Program] = {
@@ -35,23 +38,43 @@ PROGRAMS: dict[str, Program] = {
         Replace(r"num_batches=1000", "num_batches=4"),
     ),
     "examples/vision/image_classification_with_vision_transformer.py": _program(
-        Replace(r"^(transformer_layers) = 8", r"\1 = 2"), Replace(r"^    2048,", "    64,")
+        Replace(r"^(transformer_layers) = 8", r"\1 = 1"), Replace(r"^    2048,", "    64,"), fewer=True
     ),
     "examples/vision/mlp_image_classification.py": _program(Replace(r"^num_blocks = 4", "num_blocks = 2")),
     "examples/vision/perceiver_image_classification.py": _program(
-        Replace(r"^(num_transformer_blocks) = 4", r"\1 = 1"), Replace(r"^(batch_size) = 64", r"\1 = 16")
+        Replace(r"^(num_transformer_blocks) = 4", r"\1 = 1"),
+        Replace(r"^(batch_size) = 64", r"\1 = 16"),
+        Replace(r"^(patch_size) = 2", r"\1 = 8"),
+        Replace(r"^((latent|projection)_dim) = 256", r"\1 = 32"),
+        fewer=True,
     ),
-    "examples/vision/swin_transformers.py": _program(),
+    "examples/vision/swin_transformers.py": _program(fewer=True),
     "examples/vision/vit_small_ds.py": _program(
-        Replace(r"^(BATCH_SIZE) = 256", r"\1 = 64"), Replace(r"^(TRANSFORMER_LAYERS) = 8", r"\1 = 2")
+        Replace(r"^(BATCH_SIZE) = 256", r"\1 = 64"), Replace(r"^(TRANSFORMER_LAYERS) = 8", r"\1 = 1"), fewer=True
     ),
-    "examples/vision/token_learner.py": _program(Replace(r"^(BATCH_SIZE) = 256", r"\1 = 64")),
-    "examples/vision/consistency_training.py": _program(),
+    "examples/vision/token_learner.py": _program(Replace(r"^(BATCH_SIZE) = 256", r"\1 = 16"), fewer=True),
+    "examples/vision/consistency_training.py": _program(fewer=True),
     "examples/vision/attention_mil_classification.py": _program(
         Replace(r"^BAG_COUNT = 1000", "BAG_COUNT = 32"), Replace(r"^VAL_BAG_COUNT = 300", "VAL_BAG_COUNT = 16")
     ),
     "examples/vision/semantic_image_clustering.py": _program(
         Replace(r"^batch_size = 500", "batch_size = 64"), Replace(r"batch_size=512", "batch_size=64")
+    ),
+    "examples/vision/forwardforward.py": _program(
+        Replace(r"num_epochs=50", "num_epochs=2"), Replace(r"\[784, 500, 500\]", "[784, 50, 50]")
+    ),
+    "examples/vision/gradient_centralization.py": _program(
+        Replace(r"tfds\.load\((?s:.*?)^\)", "synthetic.horses()"),
+        Replace(r"\(300, 300, 3\)", "(100, 100, 3)"),
+        Replace(r"^batch_size = 128", "batch_size = 16"),
+    ),
+    "examples/vision/masked_image_modeling.py": _program(
+        Replace(r"40000", "128"), Replace(r"^ENC_LAYERS = 6", "ENC_LAYERS = 1")
+    ),
+    "examples/vision/reptile.py": _program(
+        Replace(r"tfds\.load\(", "synthetic.characters("),
+        Replace(r"^meta_iters = 2000", "meta_iters = 2"),
+        Cut(r"^## Visualize Results"),
     ),
     "examples/vision/conv_lstm.py": _program(
         Replace(r"np\.load\(fpath\)", "synthetic.moving_digits()"),
@@ -69,6 +92,53 @@ PROGRAMS: dict[str, Program] = {
     ),
     "examples/generative/lstm_character_level_text_generation.py": _program(
         Replace(r"^path = keras\.utils\.get_file\(", "path = synthetic.text_file("), Cut(r"^## Train the model")
+    ),
+    "examples/generative/dcgan_overriding_train_step.py": _program(
+        Replace(r"^import gdown$", ""),
+        Replace(r"^gdown\.download\(.*$", ""),
+        Replace(r'^os\.makedirs\("celeba_gan"\)$', 'synthetic.image_folder("celeba_gan")'),
+        Replace(r"^with ZipFile\((?s:.*?)extractall.*?$", ""),
+        Replace(r"batch_size=32", "batch_size=8"),
+    ),
+    "examples/generative/pixelcnn.py": _program(
+        Replace(r"^n_residual_blocks = 5", "n_residual_blocks = 2"), Cut(r"^## Demonstration")
+    ),
+    "examples/generative/neural_style_transfer.py": _program(
+        Replace(r"= keras\.utils\.get_file\(", "= synthetic.picture_file("),
+        Replace(r'weights="imagenet"', "weights=None"),
+        Replace(r"^img_nrows = 400", "img_nrows = 64"),
+        Replace(r"^iterations = 4000", "iterations = 3"),
+        Replace(r"^    optimizer\.apply_gradients\(.*$", r"\g<0>; recording.keep(loss, combination_image)"),
+        Cut(r"^After 4000 iterations"),
+    ),
+    "examples/audio/transformer_asr.py": _program(
+        Replace(r"^keras\.utils\.get_file\(", "synthetic.speech("),
+        Replace(r"= (glob\(.*\))$", r"= sorted(\1)"),
+        Replace(r"^max_target_len = 200", "max_target_len = 30"),
+        Replace(r"pad_len = 2754", "pad_len = 120"),
+        Replace(r"bs=64", "bs=8"),
+        Replace(r"num_layers_enc=4,$", "num_layers_enc=2,"),
+    ),
+    "examples/graph/gat_node_classification.py": _program(
+        Replace(r"= keras\.utils\.get_file\(", "= synthetic.citations("), Replace(r"^NUM_HEADS = 8", "NUM_HEADS = 2")
+    ),
+    "examples/rl/ppo_cartpole.py": _program(
+        Replace(r"^import gymnasium as gym$", "import games as gym"),
+        Replace(r"^steps_per_epoch = 4000", "steps_per_epoch = 60"),
+        Replace(r"^epochs = 30", "epochs = 2"),
+        Replace(r"^(train_\w+_iterations) = 80", r"\1 = 3"),
+        Replace(r"reward, value_t, logprobability_t\)", "reward, value_t[0], logprobability_t[0])"),
+        Replace(r"store\(observation, action,", "store(observation, action[0],"),
+        Replace(r"else (critic\(observation.*\))$", r"else \1[0]"),
+        Replace(r"^    # Print mean return.*$", "    recording.keep(kl, return_buffer)"),
+    ),
+    "examples/keras_recipes/memory_efficient_embeddings.py": _program(
+        Replace(r"^urlretrieve\(.*$", "synthetic.ratings()"),
+        Replace(r"^ZipFile\(.*$", ""),
+        Replace(r"\[:400\]", "[:20]"),
+        Replace(r"\[400:1700\]", "[20:40]"),
+        Replace(r"\[1700:\]", "[40:]"),
+        Replace(r"len\(user_vocabulary\) // 50", "len(user_vocabulary) // 5"),
     ),
     "examples/keras_recipes/antirectifier.py": _program(),
     "examples/keras_recipes/endpoint_layer_pattern.py": _program(),
@@ -105,6 +175,23 @@ PROGRAMS: dict[str, Program] = {
     ),
     "examples/structured_data/structured_data_classification_with_feature_space.py": _program(
         Replace(r"pd\.read_csv\(file_url\)", "synthetic.heart()")
+    ),
+    "examples/structured_data/deep_neural_decision_forests.py": _program(
+        Replace(r"pd\.read_csv\(\w+, header=None, names=CSV_HEADER\)", "synthetic.census(CSV_HEADER)"),
+        Replace(r"^num_trees = 25", "num_trees = 3"),
+        Replace(r"^depth = 10", "depth = 4"),
+    ),
+    "examples/structured_data/wide_deep_cross_networks.py": _program(
+        Replace(r"pd\.read_csv\(data_url, header=None\)", "synthetic.forest_cover()")
+    ),
+    "examples/timeseries/timeseries_traffic_forecasting.py": _program(
+        Replace(r"= keras\.utils\.get_file\(", "= synthetic.roads(")
+    ),
+    "examples/timeseries/timeseries_weather_forecasting.py": _program(
+        Replace(r"= keras\.utils\.get_file\(", "= synthetic.climate("),
+        Replace(r"^past = 720", "past = 72"),
+        Replace(r"^future = 72", "future = 12"),
+        Replace(r"^batch_size = 256", "batch_size = 64"),
     ),
     "examples/timeseries/timeseries_classification_from_scratch.py": _program(
         Replace(r"= readucr\(.*$", "= synthetic.engine_noise()")

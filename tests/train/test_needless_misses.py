@@ -78,6 +78,7 @@ import json
 IMPORTS
 import keras, numpy as np, tensorflow as tf
 from keras import layers
+import drawing
 
 KINDS = ("scale", "shift", "clip", "round")
 
@@ -90,6 +91,8 @@ class Mine(layers.Layer):
         if "scale" in self.kinds and "one" in {"one", "two", "seven"}:
             x = x * 2.0
         return x + self.table["a"] * len(KINDS)
+    def show(self):
+        drawing.fetched()
 
 keras.utils.set_random_seed(1)
 model = keras.Sequential([keras.Input((4,)), layers.Dense(3), Mine(KINDS), layers.Dense(1)])
@@ -98,6 +101,14 @@ loss = model.train_on_batch(np.ones((2, 4)), np.ones((2, 1)))
 from glowplug import train as glowplug_train
 print(json.dumps({"loss": float(loss), "counts": glowplug_train.counts()}))
 """
+# What a method that no step calls leads to: it must not run in a trace, and imports more only when it runs.
+DRAWING = """
+def fetched():
+    import ssl
+    import certificates
+    return ssl.create_default_context(cafile=certificates.where())
+"""
+CERTIFICATES = "def where():\n    return __file__\n"
 ENABLE = "from glowplug import train; train.enable()"
 SAME_SEED = {"PYTHONHASHSEED": "1"}
 
@@ -108,6 +119,7 @@ SECOND_RUNS: dict[str, tuple[str, bool, dict[str, str]]] = {
     "Keras imported first": (f"import keras\n{ENABLE}", False, {}),
     "other modules imported before": (f"import decimal, sqlite3, unittest.mock, numpy.testing\n{ENABLE}", False, {}),
     "other modules imported after": (f"{ENABLE}\nimport asyncio, decimal, sqlite3, unittest.mock", False, {}),
+    "what a method that is not called imports": (f"import certificates\n{ENABLE}", False, {}),
     "flags of patterns combined": (
         f"import re; re.compile('a', re.I | re.S | re.A | re.X)\n{ENABLE}",
         False,
@@ -131,6 +143,8 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 
 def start(folder: Path, imports: str, *, under_run: bool, **variables: str) -> Any:
     script = folder / "program.py"
+    for name, text in (("drawing", DRAWING), ("certificates", CERTIFICATES)):
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
     script.write_text(PROGRAM.replace("IMPORTS", imports), encoding="utf-8")
     launcher = ["-m", "glowplug", "run", "--no-standby"] if under_run else []
     done = subprocess.run(

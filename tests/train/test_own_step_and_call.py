@@ -169,3 +169,112 @@ def test_what_a_step_builds_is_learned_from_the_step(name, tmp_path, caplog):
         assert _run(make) == expected
         assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
     assert [record.message for record in caplog.records if record.name == "glowplug.train"] == []
+
+
+def _with_a_dictionary() -> Any:
+    """Steps that are given a dictionary, and a `call` that takes a list."""
+    import keras
+    import tensorflow as tf
+
+    class Model(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.hidden = keras.layers.Dense(5, "relu")
+            self.last = keras.layers.Dense(3)
+
+        def call(self, inputs: Any) -> Any:
+            first, second = inputs
+            return self.last(self.hidden(first) + second)
+
+        def _loss(self, batch: Any) -> Any:
+            found = self([batch["first"], batch["second"]])
+            return self.compute_loss(None, batch["wanted"], found)
+
+        def train_step(self, batch: Any) -> Any:
+            with tf.GradientTape() as tape:
+                loss = self._loss(batch)
+            weights = self.trainable_variables
+            self.optimizer.apply(tape.gradient(loss, weights), weights)
+            return {"loss": loss}
+
+        def test_step(self, batch: Any) -> Any:
+            return {"loss": self._loss(batch)}
+
+    model = Model()
+    model.compile("adam", "mse")
+    return model
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_step_whose_call_takes_something_else(trained, tmp_path, caplog):
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    from glowplug import train
+
+    generator = np.random.default_rng(1)
+    arrays = {
+        name: generator.random((16, width), "float32") for name, width in (("first", 4), ("second", 5), ("wanted", 3))
+    }
+    data = tf.data.Dataset.from_tensor_slices(arrays).batch(8)
+
+    def run() -> list[Any]:
+        keras.utils.clear_session()
+        keras.utils.set_random_seed(5)
+        model = _with_a_dictionary()
+        if trained:
+            return [model.fit(data, verbose=0).history, model.evaluate(data, verbose=0)]
+        model([arrays["first"], arrays["second"]])
+        return [model.evaluate(data, verbose=0)]
+
+    expected = run()
+    steps = 2 if trained else 1
+    with caplog.at_level(logging.WARNING, "glowplug.train"), train.enabled(tmp_path / "cache"):
+        assert run() == expected
+        assert train.counts() == {"traced": steps, "stored": steps}
+        assert run() == expected
+        assert train.counts() == {"traced": steps, "stored": steps, "restored": steps}
+    assert [record.message for record in caplog.records if record.name == "glowplug.train"] == []
+
+
+def _with_labels_of_its_own() -> Any:
+    """A step that is given no labels: it makes them, for the loss and the metrics."""
+    import keras
+    import tensorflow as tf
+
+    class Model(keras.Model):  # type: ignore[misc]
+        def train_step(self, data: Any) -> Any:
+            labels = tf.range(tf.shape(data)[0]) % 3
+            with tf.GradientTape() as tape:
+                found = self(data, training=True)
+                loss = self.compute_loss(y=labels, y_pred=found)
+            weights = self.trainable_variables
+            self.optimizer.apply(tape.gradient(loss, weights), weights)
+            return self.compute_metrics(data, labels, found)
+
+    inputs = keras.Input((4,))
+    model = Model(inputs, keras.layers.Dense(3, "softmax")(inputs))
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+def test_a_step_that_makes_its_labels(tmp_path, caplog):
+    import keras
+    import numpy as np
+
+    from glowplug import train
+
+    def run() -> Any:
+        keras.utils.clear_session()
+        keras.utils.set_random_seed(5)
+        return _with_labels_of_its_own().fit(np.ones((20, 4), "float32"), batch_size=8, epochs=2, verbose=0).history
+
+    expected = run()
+    assert {"loss", "accuracy"} <= expected.keys()
+    with caplog.at_level(logging.WARNING, "glowplug.train"), train.enabled(tmp_path / "cache"):
+        assert run() == expected
+        assert train.counts() == {"traced": 1, "stored": 1}
+        assert run() == expected
+        assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
+    assert [record.message for record in caplog.records if record.name == "glowplug.train"] == []

@@ -277,7 +277,49 @@ def _attention() -> list[Any]:
     return [Attention(), keras.Sequential([layers.Dense(3, "relu"), layers.Dropout(0.1, seed=2), layers.Dense(4)])]
 
 
+def _layers_by_name() -> list[Any]:
+    """Code that puts names together, so that those of symbolic tensors are in the key: Keras makes some for its model,
+    and others on the way to them.
+    """
+    import keras
+
+    class Holder(keras.layers.Layer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner_1 = _sequential(5)
+
+        def call(self, x: Any) -> Any:
+            return getattr(self, f"inner_{self.name and 1}")(x)
+
+    return [Holder(), keras.layers.Dense(4), Holder(), _sequential(3)]
+
+
+def _layers_that_a_build_makes() -> list[Any]:
+    """They are built when they are first called, with weights that are drawn then."""
+    import keras
+    from keras import layers, ops
+
+    class Inner(layers.Layer):  # type: ignore[misc]
+        def build(self, shape: Any) -> None:
+            self.pair = [layers.Dense(5), layers.Dense(4)]
+
+        def call(self, x: Any) -> Any:
+            return self.pair[1](self.pair[0](x))
+
+    class Outer(layers.Layer):  # type: ignore[misc]
+        def build(self, shape: Any) -> None:
+            self.projection = Inner()
+            self.positions = layers.Embedding(3, 4)
+
+        def call(self, x: Any) -> Any:
+            return self.projection(x) + self.positions(ops.arange(1))
+
+    return [Outer(), keras.layers.Dense(4), Outer()]
+
+
 UNBUILT: dict[str, Callable[[], list[Any]]] = {
+    "layers that a build makes": _layers_that_a_build_makes,
+    "layers by name": _layers_by_name,
     "layers that draw": _layers_that_draw,
     "attention": _attention,
     "sequential": lambda: [_sequential(5), _sequential(4)],

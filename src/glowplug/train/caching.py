@@ -178,7 +178,9 @@ def _base_key(walker: Walker) -> Key:
 
 
 def _builds_key(walker: Walker) -> Key:
-    return _base_key(walker).plus("seed", ANY_SEED).plus("kept", "layers and optimizers that it builds")
+    return (
+        _base_key(walker).plus("seed", ANY_SEED).plus("kept", "layers and optimizers that it builds, and their names")
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -195,6 +195,8 @@ class CodeReader:
         if uses.makes_up_names:
             self._makers_of_names.append(function)
         for chain in uses.chains:
+            if function.__code__ in self.objections:
+                return  # no trace in which it runs is kept, and what it reads may depend on what is loaded by now
             try:
                 self._visit_chain(function, chain, path)
             except NoKeyError as error:

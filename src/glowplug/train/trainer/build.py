@@ -40,7 +40,14 @@ def _build(model: Any, role: str, data: Any) -> list[BuiltAhead]:
     if role == "predict" and not unbuilt:
         return []
     x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(_symbolic(data))
-    prediction = _prediction(model, x, unbuilt=unbuilt, training=role == "train")
+    prediction = None
+    if _has_stock_step(model, role) or not all(part.built for part in _compiled_parts(model)):
+        try:
+            prediction = _prediction(model, x, unbuilt=unbuilt, training=role == "train")
+        except Exception:
+            if _has_stock_step(model, role):
+                raise
+            return []  # `call` takes something else than what its step is given
     if role == "predict":
         return []
     if not _has_stock_step(model, role) and _only_the_step_knows(model, y, prediction):
@@ -52,7 +59,9 @@ def _build(model: Any, role: str, data: Any) -> list[BuiltAhead]:
         for part in _compiled_parts(model):
             if id(part) in unbuilt_parts:
                 put_back(part, unbuilt_parts[id(part)])
-        raise
+        if _has_stock_step(model, role):
+            raise
+        return []  # they are made for labels, say, that its step makes
     if role == "train" and model.optimizer is not None and not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
     if _has_stock_step(model, role):

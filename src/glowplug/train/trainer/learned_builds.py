@@ -3,7 +3,9 @@
 A `train_step` of one's own says nowhere but in its code how its layers are called, which optimizer belongs to which
 weights, and what it gives to loss and metrics. Its first trace does. What was seen is kept under the key of everything
 the step reached before it, as a trace is: layers, loss and metrics, in the order in which they were built and with the
-same arguments, then optimizers.
+same arguments, then optimizers. What is made on the way gets the automatic names that it got: the step makes more
+between two builds, and Keras counts it. A layer may be made by the build of another, and built later: it has a number
+among the layers of that one.
 
 Initial weights may be drawn from the global generators of `random` and numpy. They are the same ahead of the step only
 if nothing else draws from them while it is traced; else nothing is kept.
@@ -14,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,10 +27,11 @@ from glowplug.train.fingerprint.walker import Walker
 
 from .handed_over import build_by_use
 
-# ["layer", number among the parts of a walk, path of its parent, encoded arguments]
+# ["layer", its place, path of its parent, names that were counted before it, encoded arguments]
 # ["compiled", the same for the loss or the metrics: what they are made for]
-# ["optimizer", number among the parts, [variables: a number of the walk's, or that of a part and of one of its own]]
+# ["optimizer", its place, [variables: a number of the walk's, or the place of a part and a number of one of its own]]
 Builds = list[list[Any]]
+Place = Any  # number among the parts of a walk, or the place of a layer and a number among the layers in it
 
 
 def unbuilt_parts(walker: Walker) -> list[int]:
@@ -46,7 +50,9 @@ class WatchedBuilds:
         self._walker = walker
         self._unbuilt = unbuilt
         self._layers: Builds = []
+        self._watched: list[tuple[Place, Any, Any]] = []  # with what it had for `build`: layers have one of their own
         self._inside = 0
+        self._counted: dict[str, int] = {}  # names, before the trace
         self._drawn: list[Any] = []  # states of the generators: at the start, around each build, at the end
 
     @contextlib.contextmanager
@@ -54,25 +60,22 @@ class WatchedBuilds:
         """Watch the builds of layers, loss and metrics; of optimizers it is enough to look at them afterwards."""
         from keras.src.layers.layer import Layer
 
-        watched: dict[int, Any] = {}
-        for number in self._unbuilt if self._walker is not None else ():
-            assert self._walker is not None
-            part = self._walker.parts[number]
-            if isinstance(part, (Layer, *_compiled_kinds())):
-                watched[number] = part
-        if not watched:
+        kinds = (Layer, *_compiled_kinds())
+        parts = [] if self._walker is None else [(number, self._walker.parts[number]) for number in self._unbuilt]
+        if not any(isinstance(part, kinds) for _, part in parts):
             yield
             return
-        stock = {number: vars(part).get("build") for number, part in watched.items()}  # layers have one of their own
         self._drawn.append(_generators())
-        for number, part in watched.items():
-            vars(part)["build"] = self._noting(number, part, part.build)
+        self._counted = dict(_names())
+        for number, part in parts:
+            if isinstance(part, kinds):
+                self._watch(number, part)
         try:
             yield
         finally:
-            for number, part in watched.items():
-                vars(part)["build"] = stock[number]
-                if stock[number] is None:
+            for _, part, stock in self._watched:
+                vars(part)["build"] = stock
+                if stock is None:
                     del vars(part)["build"]
             self._drawn.append(_generators())
 
@@ -90,20 +93,35 @@ class WatchedBuilds:
         layers = [[*place, encoded(arguments)] for *place, arguments in self._layers]
         return [*layers, *self._optimizers(self._walker)]
 
-    def _noting(self, number: int, part: Any, build: Callable[..., Any]) -> Callable[..., Any]:
+    def _watch(self, place: Place, part: Any) -> None:
+        self._watched.append((place, part, vars(part).get("build")))
+        vars(part)["build"] = self._noting(place, part, part.build)
+
+    def _watch_layers_in(self, place: Place, part: Any) -> None:
+        """Watch the layers that a build has made and not built: whoever calls them will."""
+        known = {id(each) for _, each, _ in self._watched}
+        for index, layer in enumerate(_layers_in(part)):
+            if id(layer) not in known:
+                if not layer.built:
+                    self._watch([place, index], layer)
+                self._watch_layers_in([place, index], layer)
+
+    def _noting(self, place: Place, part: Any, build: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(build)  # Keras asks for its signature, and whether it is the default
         def noting(*args: Any, **kwargs: Any) -> Any:
             if self._inside:
                 return build(*args, **kwargs)
             self._inside += 1
             self._drawn.append(_generators())
+            counts = {name: n for name, now in _names().items() if (n := now - self._counted.get(name, 0))}
             try:
                 return build(*args, **kwargs)
             finally:
                 self._inside -= 1
                 self._drawn.append(_generators())
                 kind = "compiled" if isinstance(part, _compiled_kinds()) else "layer"
-                self._layers.append([kind, number, getattr(part, "_parent_path", None), [args, kwargs]])
+                self._layers.append([kind, place, getattr(part, "_parent_path", None), counts, [args, kwargs]])
+                self._watch_layers_in(place, part)
 
         return noting
 
@@ -111,9 +129,9 @@ class WatchedBuilds:
         from keras.src.optimizers.base_optimizer import BaseOptimizer
 
         places: dict[int, Any] = {id(variable): number for number, variable in enumerate(walker.variables)}
-        for _, part, *_ in self._layers:
-            for index, variable in enumerate(walker.parts[part].variables):
-                places.setdefault(id(variable), [part, index])
+        for _, place, *_ in self._layers:
+            for index, variable in enumerate(_part(walker, place).variables):
+                places.setdefault(id(variable), [place, index])
         found: Builds = []
         for number in self._unbuilt:
             optimizer = walker.parts[number]
@@ -128,18 +146,21 @@ class WatchedBuilds:
 
 def build_ahead(walker: Walker, builds: Builds) -> None:
     """Build layers, loss, metrics and optimizers as a step of an earlier run did."""
-    for kind, number, *rest in builds:
-        part = walker.parts[number]
+    counted = dict(_names())
+    for kind, place, *rest in builds:
+        part = _part(walker, place)
         if part.built:  # one may build another
             continue
         if kind == "layer":
-            parent, arguments = rest
+            parent, counts, arguments = rest
+            _count_on(counted, counts)
             if getattr(part, "_parent_path", None) is None:
                 part._parent_path = parent
             args, kwargs = decoded(arguments)
             part.build(*args, **kwargs)
         elif kind == "compiled":
-            _, arguments = rest
+            _, counts, arguments = rest
+            _count_on(counted, counts)
             args, kwargs = decoded(arguments)
             build_by_use(part, *args, **kwargs)
         else:
@@ -147,10 +168,23 @@ def build_ahead(walker: Walker, builds: Builds) -> None:
             part.build([_variable(walker, place) for place in variables])
 
 
+def _part(walker: Walker, place: Place) -> Any:
+    if isinstance(place, list):
+        outer, index = place
+        return _layers_in(_part(walker, outer))[index]
+    return walker.parts[place]
+
+
+def _layers_in(part: Any) -> list[Any]:
+    from keras.src.layers.layer import Layer
+
+    return list(part._flatten_layers(include_self=False, recursive=False)) if isinstance(part, Layer) else []
+
+
 def _variable(walker: Walker, place: Any) -> Any:
     if isinstance(place, list):
         part, index = place
-        return walker.parts[part].variables[index]
+        return _part(walker, part).variables[index]
     return walker.variables[place]
 
 
@@ -191,6 +225,20 @@ def _compiled_kinds() -> tuple[type[Any], ...]:
     from keras.src.trainers.compile_utils import CompileLoss, CompileMetrics
 
     return CompileLoss, CompileMetrics
+
+
+def _names() -> Any:
+    """Return how far Keras has counted for each automatic name."""
+    from keras.src.backend.common import global_state
+
+    return global_state.get_global_attribute("object_name_uids", defaultdict(int), set_to_default=True)
+
+
+def _count_on(before: dict[str, int], counts: dict[str, int]) -> None:
+    """Let Keras have counted as many names since `before` as it had when a part was built in a trace."""
+    names = _names()
+    for name, count in counts.items():
+        names[name] = max(names[name], before.get(name, 0) + count)
 
 
 def _generators() -> tuple[Any, Any]:
