@@ -173,7 +173,7 @@ class CodeReader:
             self._emit("cell", name)
             if issubclass(type(content), types.ModuleType):
                 self._emit("module", content.__name__)  # what is read of it is followed like a global
-            elif not (name == "__class__" and isinstance(content, type)):
+            else:
                 self._walker.visit(content, f"{path} closure {name}")
 
     def _visit_chain(self, function: types.FunctionType, chain: tuple[str, ...], path: str) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .bytecode import source_digest
 from .errors import NoKeyError
 from .names import names_of_code, unknown_name, unknown_pieces
+from .trusted import is_stock_class
 from .uses import Uses, is_left_out
 
 if TYPE_CHECKING:
@@ -84,14 +85,13 @@ class Judge:
         """Note an attribute that a value gets wherever it is called."""
         self._got.append((name, path))
 
-    def mentions(self, part: Any, path: str) -> bool:
+    def mentions(self, part: Any, path: str) -> None:
         """Hash what a type or an annotation mentions; if it has no key, only code that asks for it is objected to."""
         try:
             self._walker.visit(part, path)
         except NoKeyError as error:
+            self._walker.stream.emit("unknown")
             self._unknown_types.append(error.reason)
-            return False
-        return True
 
     def meets(self, owner: Any) -> None:
         """Note a stock class or function, on which a program may have put something."""
@@ -103,20 +103,24 @@ class Judge:
             self.held |= names_of_code(owner)
         self._owners[id(owner)] = owner.__qualname__, owner, space
 
-    def visit_stock_data(self) -> None:
-        """Hash what stands on stock classes and functions under a name that the program's code mentions: a survey has
-        digests of plain values only.
+    def visit_rest(self) -> None:
+        """Hash what only code that is in the key makes matter: annotations, and data on stock classes and functions, of
+        which a survey has digests where they are plain values.
         """
         for kind in _classes_in_traces():
             self._owners.setdefault(id(kind), (kind.__qualname__, kind, type.__getattribute__(kind, "__dict__")))
         done: set[tuple[int, str]] = set()
-        count = -1
+        annotated = count = -1
         while count != len(self._written):  # what is found there may be code, too
             count = len(self._written)
+            if any(uses.reads_signatures for _, uses in self._written):
+                for function, _ in self._written[max(annotated, 0) : count]:
+                    self.mentions(dict(function.__annotations__), f"{function.__qualname__} annotations")
+                annotated = count
             mentioned = frozenset().union(*(uses.names | uses.texts for _, uses in self._written)) - _OF_CLASSES
             for number, (place, _, space) in list(self._owners.items()):
                 for name in sorted(mentioned & space.keys()):
-                    if (number, name) not in done and not issubclass(type(space[name]), _CODE):
+                    if (number, name) not in done and not _is_code(space[name]):
                         done.add((number, name))
                         self._visit_data(f"{place}.{name}", name, space[name])
 
@@ -137,16 +141,10 @@ class Judge:
         `texts` are values that may be names, or pieces of names.
         """
         self._judge_names(texts)
-        asking = [function for function, uses in self._written if uses.reads_signatures]
-        if asking:
-            for function, _ in list(self._written):
-                place = f"{function.__qualname__} annotations"
-                if not self.mentions(dict(function.__annotations__), place):
-                    self._walker.stream.emit("unknown")
-        asking += [function for function, uses in self._written if uses.reads_types]
         for reason in self._unknown_types[:1]:
-            for function in asking:
-                self._object_to(function, reason)
+            for function, uses in self._written:
+                if uses.reads_types or uses.reads_signatures:
+                    self._object_to(function, reason)
         if self.converts:
             for function, _ in self._written:
                 self._walker.stream.emit("source", source_digest(function.__code__).encode())
@@ -168,6 +166,12 @@ class Judge:
                 name = function.__qualname__
                 reason = f"{name} reads attributes by names that are put together, maybe from {pieces[0]!r}"
                 self._object_to(function, reason)
+
+
+def _is_code(value: object) -> bool:
+    """Whether a survey looks after it, or a witness sees it run: code, and what is called when it is read."""
+    kind = type(value)
+    return issubclass(kind, _CODE) or (is_stock_class(kind) and hasattr(kind, "__get__"))
 
 
 @lru_cache(maxsize=1)

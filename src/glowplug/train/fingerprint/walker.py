@@ -128,7 +128,7 @@ class Walker:
         for place, value in (*self.survey.registered, *registered_functions()):
             self._visit_registered(place, value)
         visit_contexts(self)
-        self.code.judge.visit_stock_data()
+        self.code.judge.visit_rest()
         if self.code.custom and self._root is not None:
             root, names = self._root
             attributes = attributes_of(root)[1]
@@ -254,8 +254,8 @@ class Walker:
                 raise NoKeyError(f"{path} is a set of {type(item).__name__}, which has no order")
             texts.append(f"{type(item).__name__} {text}")
         self._visit_container_class(value, path)
-        # Code of the user's own may go through it in the order it has. Sets of texts that TensorFlow and Keras keep have
-        # another one in every process.
+        # Code of the user's own may go through it in the order it has. Sets of texts that TensorFlow keeps have another
+        # one in every process.
         if root_of(self.owner) not in PACKAGES or all(type(each) in (int, float) for each in items):
             self.stream.emit("order", "\0".join(texts).encode("utf-8", "surrogatepass"))
         self.stream.leaf(path, "set", "{" + ", ".join(sorted(texts)) + "}")

@@ -111,8 +111,7 @@ class WrapperReader:
             if part is not _NO_VALUE:
                 self._emit("part", name)
                 for each in part if type(part) is tuple else (part,):
-                    if not self._judge.mentions(each, f"{path}.{name}"):
-                        self._emit("unknown")
+                    self._judge.mentions(each, f"{path}.{name}")
 
     def _visit_trace(self, trace: Any, path: str) -> None:
         """Hash a trace that a function has already: TensorFlow goes on with it, whatever its code would read now."""
