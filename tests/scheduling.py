@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 TRAIN = "tests/train/"
 # Files that take minutes start first, so that the processors are done at about the same time.
 LONG = (
+    "tests/train/test_pitfalls_closed.py",
     "tests/train/test_pitfalls_python.py",
     "tests/train/test_pitfalls_reach.py",
     "tests/train/test_pitfalls_state.py",

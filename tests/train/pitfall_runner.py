@@ -95,6 +95,7 @@ def main() -> None:
     folder, *names = sys.argv[1:]
     from tests.train import (  # noqa: F401 - they add cases
         pitfalls,
+        pitfalls_closed,
         pitfalls_python,
         pitfalls_reach,
         pitfalls_state,

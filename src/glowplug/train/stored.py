@@ -121,7 +121,7 @@ class _FunctionSubject:
         walker.stream.leaf("name", "name", self.kind)
         signature.visit_inputs(walker, arguments)
         walker.stream.enter("code")
-        walker.code.converts = True
+        walker.code.judge.converts = True
         walker.visit(self._root, "function")
         return walker
 

@@ -110,6 +110,11 @@ _ALLOWED: dict[str, bool] = {
             "numpy.ndarray.tofile",
             "numpy.ndarray.dump",
             "numpy._core._methods._dump",
+            # addresses
+            "numpy._core._internal._ctypes",
+            "numpy.core._internal._ctypes",
+            "numpy.lib._array_utils_impl.byte_bounds",
+            "numpy.lib.utils.byte_bounds",
         ],
         False,
     ),
@@ -243,7 +248,6 @@ _ALLOWED: dict[str, bool] = {
             "framework.ops.device",
             "framework.ops.device_v2",
             "framework.ops.executing_eagerly_outside_functions",
-            "framework.ops.get_default_graph",
             "framework.ops.inside_function",
             "framework.ops.is_symbolic_tensor",
             "framework.ops.name_scope",
@@ -378,7 +382,9 @@ _TYPES = frozenset(
     ]
 )
 _CLASS_METHODS = frozenset({"__new__", "fromkeys", "maketrans", "from_bytes", "fromhex", "__init_subclass__"})
-_NOT_OF_NUMPY = frozenset({"tofile", "dump", "dumps"})
+_NOT_OF_NUMPY = frozenset(
+    {"tofile", "dump", "dumps", "tobytes", "tostring"}
+)  # files; addresses, of an array of objects
 # Kinds of stock objects whose whole state lies in `__dict__` and slots, besides those of Keras and TensorFlow.
 _INSTANCES = ("keras", "tensorflow", "tf_keras", "glowplug", "types", "argparse", "string", "collections", "typing")
 _INSTANCES_BY_NAME = frozenset(

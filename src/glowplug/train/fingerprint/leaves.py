@@ -84,7 +84,7 @@ def leaf_text(value: Any) -> str | None:
     eager, described = _tensorflow_types()
     if issubclass(kind, eager):
         return _tensor_text(value)
-    if issubclass(kind, described) and is_stock_class(kind):
+    if issubclass(kind, described) and kind is not _cut_in_texts() and is_stock_class(kind):
         added = getattr(value, "__dict__", {}).keys() - {"__doc__"}
         if added:
             raise NoKeyError(f"a {kind.__name__} has an attribute {min(added)} that is not TensorFlow's")
@@ -156,6 +156,15 @@ def _tensor_text(value: Any) -> str | None:
     numbers = value.numpy()
     text = _array_text(numbers) if isinstance(numbers, np.ndarray) else leaf_text(numbers)
     return None if text is None else f"tensor {text}"
+
+
+@lru_cache(maxsize=1)
+def _cut_in_texts() -> type[Any]:
+    """Return the class of descriptions that write arrays as numpy does: cut, and rounded."""
+    from tensorflow.python.framework.tensor import BoundedTensorSpec
+
+    found: type[Any] = BoundedTensorSpec
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import dis
 import re
-import string
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+
+from .constants import IN_BETWEEN, given_constants, names_in_a_format, pieces_of_names, texts_in, without_keywords
+from .names import is_judged
+from .texts import weighs_texts, writes_texts
 
 IMPORTED = "import "  # begins the first name of a chain that starts at a module imported by the function itself
 
@@ -139,7 +142,10 @@ _OF_SETS = frozenset({"set", "frozenset", "union", "intersection", "difference",
 _JOINS_VIEWS = frozenset({"&", "|", "^", "&=", "|=", "^="})
 
 
-_MAKERS_OF_NAMES = frozenset({"attrgetter", "methodcaller", "__getattribute__", "vformat", "get_field"})
+_MAKERS_OF_NAMES = frozenset({"attrgetter", "methodcaller", "__getattr__", "__getattribute__", "vformat", "get_field"})
+_IDENTITY = frozenset({"is_", "is_not"})
+_ALONE = frozenset({type(None), bool, type(...), type(NotImplemented)})  # constants that are one object
+_GETS_BY_NAME = frozenset({"getattr", "hasattr"})
 _FORMATS = frozenset({"format", "format_map"})  # of a text, which reads attributes of what it is given
 _TELLS_TYPES = frozenset(
     [
@@ -160,7 +166,6 @@ _TELLS_TYPES = frozenset(
 )
 _SIGNATURES = frozenset({"signature", "Signature"})
 _CLOCK_OF_NUMPY = re.compile(r"[<>=|]?M8\b.*|datetime64.*|now|today", re.IGNORECASE)  # it reads "now" as a time
-_IN_BETWEEN = frozenset({"CACHE", "EXTENDED_ARG", "PRECALL", "PUSH_NULL", "NOP"})
 _LOADS_BY_NAME = frozenset(
     [
         "LOAD_GLOBAL",
@@ -171,6 +176,7 @@ _LOADS_BY_NAME = frozenset(
         "LOAD_FROM_DICT_OR_GLOBALS",
     ]
 )
+_LOADS_OF_LOCALS = ("LOAD_FAST", "STORE_FAST_LOAD_FAST")
 _SIMPLE_LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CONST"})
 
 
@@ -185,6 +191,8 @@ class Uses:
     chains: tuple[tuple[str, ...], ...]
     imports: tuple[tuple[str, int], ...]
     names: frozenset[str]
+    judged: frozenset[str]  # names that may be read only if a key holds them, but for those in chains
+    stores: frozenset[str]  # attributes that it sets
     texts: frozenset[str]
     pieces: frozenset[str]  # of `texts`, what a name that a key leaves out may be put together from
     makes_sets: bool  # or goes through one: its order can be seen
@@ -192,6 +200,9 @@ class Uses:
     makes_up_names: bool  # of attributes that it reads
     codecs: frozenset[str]  # constants given to `encode` and `decode`; `?` for anything else
     writes_globals: frozenset[str]
+    asks_identity: bool  # of what it compares, other than None and the like
+    tells_texts: bool  # of any object, which may have an address in its text
+    weighs_texts: bool  # makes numbers of texts
 
     @property
     def reads_names(self) -> bool:
@@ -241,6 +252,8 @@ def uses_of(code: types.CodeType) -> Uses:
         tuple(scan.chains),
         tuple(scan.imports),
         frozenset(scan.names),
+        frozenset(filter(is_judged, scan.read_names)),
+        frozenset(scan.stores),
         frozenset(scan.texts),
         frozenset(scan.pieces),
         scan.makes_sets or not _OF_SETS.isdisjoint(scan.names),
@@ -248,6 +261,9 @@ def uses_of(code: types.CodeType) -> Uses:
         scan.makes_up_names,
         frozenset(scan.codecs),
         frozenset(scan.writes_globals),
+        scan.asks_identity or not _IDENTITY.isdisjoint(scan.names),
+        scan.tells_texts,
+        scan.weighs_texts,
     )
 
 
@@ -259,66 +275,18 @@ def nested(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from nested(constant)
 
 
-def _given_constants(after: list[dis.Instruction]) -> set[str]:
-    """Return the texts that a method is called with at once; `?` where it is called with anything else."""
-    given: set[str] = set()
-    for each in after:
-        if each.opname in ("CALL", "CALL_KW"):
-            return given
-        if each.opname == "LOAD_CONST" and type(each.argval) is str:
-            given.add(each.argval)
-        elif each.opname != "KW_NAMES" and not (each.opname == "LOAD_CONST" and type(each.argval) is tuple):
-            break
-    return {"?"}
-
-
-def _texts_in(constants: tuple[object, ...]) -> Iterator[str]:
-    """Yield the texts among constants, in whatever tuple or set they lie."""
-    for each in constants:
-        if isinstance(each, str):
-            yield each
-        elif isinstance(each, (tuple, frozenset)):
-            yield from _texts_in(tuple(each))
-
-
-def _without_keywords(code: types.CodeType) -> tuple[object, ...]:
-    """Return the constants of code but for those that only name the arguments of calls: by these nothing is read."""
-    keywords: set[int] = set()
-    others: set[int] = set()
-    loaded = None
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "KW_NAMES" and instruction.arg is not None:  # until Python 3.12
-            keywords.add(id(code.co_consts[instruction.arg]))
-        elif instruction.opname == "CALL_KW" and loaded is not None:
-            keywords.add(loaded)
-            loaded = None
-        elif instruction.opname not in _IN_BETWEEN:
-            others.add(loaded or 0)
-            loaded = id(instruction.argval) if instruction.opname == "LOAD_CONST" else None
-    others.add(loaded or 0)
-    return tuple(each for each in code.co_consts if id(each) not in keywords - others)
-
-
-def _names_in_a_format(text: str) -> set[str]:
-    """Return the attributes that formatting reads: `a` and `b` of `{0.a[1].b}`."""
-    try:
-        fields = [field for _, field, _, _ in string.Formatter().parse(text) if field]
-    except ValueError:
-        return set()
-    return {name for field in fields for name in re.findall(r"\.(\w+)", field)}
-
-
-def _reads_a_constant(after: list[dis.Instruction]) -> bool:
-    """Whether instructions that follow the loading of `getattr` call it with a constant: in doubt, no."""
+def _constant_read(after: list[dis.Instruction]) -> str | None:
+    """Return the constant that the instructions which follow the loading of `getattr` call it with: in doubt, None."""
     length = next((number for number, each in enumerate(after) if each.opname.startswith("CALL")), 0)
     arguments = after[:length]
     if not arguments or after[length].opname != "CALL" or after[length].argval not in (2, 3):
-        return False
+        return None
     if after[length].argval == 3 and arguments.pop().opname not in _SIMPLE_LOADS:
-        return False
+        return None
     if len(arguments) < 2 or arguments[-1].opname != "LOAD_CONST" or type(arguments[-1].argval) is not str:
-        return False
-    return arguments[0].opname in _SIMPLE_LOADS and all(each.opname == "LOAD_ATTR" for each in arguments[1:-1])
+        return None
+    simple = arguments[0].opname in _SIMPLE_LOADS and all(each.opname == "LOAD_ATTR" for each in arguments[1:-1])
+    return arguments[-1].argval if simple else None
 
 
 class _Scan:
@@ -326,6 +294,8 @@ class _Scan:
         self.chains: dict[tuple[str, ...], None] = {}
         self.imports: dict[tuple[str, int], None] = {}
         self.names: set[str] = set()
+        self.read_names: set[str] = set()
+        self.stores: set[str] = set()
         self.texts: set[str] = set()
         self.pieces: set[str] = set()
         self.makes_sets = False
@@ -333,16 +303,19 @@ class _Scan:
         self.makes_up_names = False
         self.codecs: set[str] = set()
         self.writes_globals: set[str] = set()
+        self.asks_identity = False
+        self.tells_texts = False
+        self.weighs_texts = False
         # What local variables may hold, as chains: which of them it is, is decided while it runs.
         self._imported: dict[str, list[tuple[str, ...]]] = {}
 
     def read(self, code: types.CodeType) -> None:
         self.names.update(code.co_names)
-        constants = _without_keywords(code)
-        self.texts.update(_texts_in(constants))
-        described = code.co_name != "<lambda>" and isinstance((*constants, None)[0], str)
-        spoken = constants[1 if described else 0 :]
-        self.pieces.update(text for text in _texts_in(spoken) if "__" in text)
+        constants = without_keywords(code)
+        self.texts.update(texts_in(constants))
+        self.pieces.update(pieces_of_names(code, constants))
+        self.tells_texts = self.tells_texts or writes_texts(code)
+        self.weighs_texts = self.weighs_texts or weighs_texts(code)
         self._find_imports(code)
         self._find_chains(code)
         self._find_sets_and_texts(code)
@@ -350,7 +323,7 @@ class _Scan:
 
     def _find_imports(self, code: types.CodeType) -> None:
         constants: list[object] = [None]
-        chain: tuple[str, ...] = ()
+        chain: tuple[str, ...] = ()  # of what was imported last and has no name yet
         listed = False
         for instruction in dis.get_instructions(code):
             name = instruction.opname
@@ -364,9 +337,12 @@ class _Scan:
                 chain, listed = (f"{IMPORTED}{'.' * level}{bound}",), bool(constants[-1])
             elif name == "IMPORT_FROM" and chain:
                 chain = (*(chain[:1] if listed else chain), instruction.argval)  # `import a.b.c as d` goes down
-            elif name in ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL") and chain:
-                self._imported.setdefault(instruction.argval, []).append(chain)
-                chain = chain[:1]
+            elif name.startswith("STORE_") and chain:
+                stored = instruction.argval[0] if isinstance(instruction.argval, tuple) else instruction.argval
+                self._imported.setdefault(stored, []).append(chain)
+                chain = chain[:1] if listed else ()
+            elif name == "POP_TOP" and listed:
+                chain = ()  # the last name of a list
             if name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
                 self.writes_globals.add(instruction.argval)
 
@@ -374,16 +350,19 @@ class _Scan:
         """Find reads of attributes by anything but a constant, as in `getattr(a.b, "name", None)`, and codecs."""
         if not _MAKERS_OF_NAMES.isdisjoint(code.co_names):
             self.makes_up_names = True
-        found = [each for each in dis.get_instructions(code) if each.opname not in _IN_BETWEEN]
+        found = [each for each in dis.get_instructions(code) if each.opname not in IN_BETWEEN]
         for index, instruction in enumerate(found):
             if instruction.argval in ("encode", "decode"):
-                self.codecs |= _given_constants(found[index + 1 :])
-            elif instruction.argval == "getattr" and not _reads_a_constant(found[index + 1 :]):
-                self.makes_up_names = True
+                self.codecs |= given_constants(found[index + 1 :])
+            elif instruction.argval in _GETS_BY_NAME:
+                constant = _constant_read(found[index + 1 :])
+                self.makes_up_names = self.makes_up_names or constant is None
+                self.read_names |= {constant or ""}
             elif instruction.argval in _FORMATS:
                 before = found[index - 1].argval if index and found[index - 1].opname == "LOAD_CONST" else None
                 if isinstance(before, str):
-                    self.names |= _names_in_a_format(before)
+                    self.names |= names_in_a_format(before)
+                    self.read_names |= names_in_a_format(before)
                 elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
                     self.makes_up_names = True
             elif instruction.opname == "MATCH_CLASS":
@@ -391,7 +370,8 @@ class _Scan:
 
     def _match_class(self, positions: int | None, names: object) -> None:
         """A pattern reads attributes: by the names that it gives, and by those that the class gives for positions."""
-        self.names |= set(_texts_in((names,)))
+        self.names |= set(texts_in((names,)))
+        self.read_names |= set(texts_in((names,)))
         if positions:
             self.names.add("getattr")
             self.makes_up_names = True
@@ -412,19 +392,34 @@ class _Scan:
 
     def _find_chains(self, code: types.CodeType) -> None:
         chains: list[tuple[str, ...]] = []  # of what was loaded last
+        before: dis.Instruction | None = None
         for instruction in dis.get_instructions(code):
             name = instruction.opname
             if name in ("CACHE", "EXTENDED_ARG", "PRECALL", "PUSH_NULL"):
                 continue
+            if name == "IS_OP" and not _is_constant_alone(before):
+                self.asks_identity = True
+            before = instruction
             if name in ("LOAD_ATTR", "LOAD_METHOD") and chains:
                 chains = [(*chain, instruction.argval) for chain in chains]
                 continue
             self.chains.update(dict.fromkeys(chains))
             chains = []
-            if name in _LOADS_BY_NAME:
+            if name in ("LOAD_ATTR", "LOAD_METHOD") or name.startswith("LOAD_SUPER_"):
+                self.read_names.add(instruction.argval)
+            elif name == "STORE_ATTR":
+                self.stores.add(instruction.argval)
+            elif name in _LOADS_BY_NAME:
                 chains = [(instruction.argval,), *self._imported.get(instruction.argval, ())]
-            elif name.startswith("LOAD_FAST") and self._imported:
-                for loaded in instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,):
+            elif name.startswith(_LOADS_OF_LOCALS) and self._imported:
+                given = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+                for loaded in given[1 if name.startswith("STORE_") else 0 :]:
+                    if loaded in code.co_cellvars:
+                        continue  # the cell, for a closure: what is in it is loaded by its own instruction
                     self.chains.update(dict.fromkeys(chains))
                     chains = list(self._imported.get(loaded, ()))
         self.chains.update(dict.fromkeys(chains))
+
+
+def _is_constant_alone(loaded: dis.Instruction | None) -> bool:
+    return loaded is not None and loaded.opname == "LOAD_CONST" and type(loaded.argval) in _ALONE

@@ -28,7 +28,7 @@ from .leaves import leaf_text
 from .survey import Survey, survey
 from .tables import is_table, table_spec
 from .tokens import TokenStream
-from .trusted import as_installed, is_stock_class, is_stock_module, registered_functions
+from .trusted import PACKAGES, as_installed, is_stock_class, registered_functions, root_of
 from .uses import is_left_out
 from .variables import is_variable, variable_attributes, variable_spec
 
@@ -69,6 +69,9 @@ class Walker:
         self._initializers: list[tuple[Any, str]] = []
         self._numbers: dict[int, int] = {}
         self._leaves: dict[int, int] = {}  # the same for values that are their own description
+        self._same: dict[int, int] = {}  # numbers of all plain values and tuples, equal or not, by id
+        self._same_as: list[int] = []  # which of them was met, one after the other
+        self._plain: list[object] = []  # kept, since an id is unique only while its object lives
         self._refused: dict[int, str] = {}
         self._name_like: set[str] = set()
         self.owner: str | None = None  # the module of the class whose attributes are being visited
@@ -79,11 +82,14 @@ class Walker:
         hash.
         """
         text = leaf_text(value)
+        if type(value) is tuple or text is not None:
+            self._same_as.append(self._same.setdefault(id(value), len(self._same)))
+            self._plain.append(value)
         if text is not None:
             self.stream.leaf(path, type(value).__name__, text)
-            if issubclass(type(value), _with_identity()):
+            if issubclass(type(value), _with_identity()) or _is_nan(value):
                 self._identify(value)
-            if type(value) is str and value != "__main__" and ("__" in value or is_left_out(value, PRIVATE)):
+            if type(value) is str and value != "__main__" and _may_be_named(value):
                 self._name_like.add(value)
         elif type(value) is tuple or not self._met(value):  # equal tuples may or may not be one object
             try:
@@ -122,12 +128,14 @@ class Walker:
         for place, value in (*self.survey.registered, *registered_functions()):
             self._visit_registered(place, value)
         visit_contexts(self)
+        self.code.judge.visit_rest()
         if self.code.custom and self._root is not None:
             root, names = self._root
             attributes = attributes_of(root)[1]
             for name in sorted(names & attributes.keys()):
                 self.stream.emit("attribute", name.encode())
                 self.visit(attributes[name], f"model.{name}")
+            self.code.judge.held |= names & attributes.keys()
         if self.code.reads_names:
             self.stream.enter("names")
             for index, name in enumerate(self.names):
@@ -140,7 +148,9 @@ class Walker:
             for initializer, path in self._initializers:
                 self._visit_attributes(initializer, path)
         self.stream.enter("code")
-        self.code.finish(self._name_like)
+        self.code.judge.finish(self._name_like)
+        if self.code.judge.asks_identity:
+            self.stream.emit("identities", repr(self._same_as).encode())
 
     def _visit_registered(self, place: str, value: object) -> None:
         """Add what stock code may look up by a name or a type. Code that cannot be hashed may be there, but not run.
@@ -207,6 +217,7 @@ class Walker:
         if not is_stock_class(type(variable)):  # TensorFlow's own class says when it was made, no more
             self.visit(type(variable), f"type of {path}")
         for name, value in variable_attributes(variable):
+            self.code.judge.held.add(name.rpartition(".")[2])
             self.stream.emit("attribute", name.encode())
             self.visit(value, f"{path}.{name}")
 
@@ -225,6 +236,8 @@ class Walker:
         items = list(dict.items(value) if custom else value.items())
         self.stream.emit("dict", b"%d" % len(items))
         self._visit_container_class(value, path)
+        if custom and issubclass(type(value), collections.OrderedDict):  # it has an order of its own
+            self._visit_sequence(list(collections.OrderedDict.__iter__(value)), f"{path} order")
         if issubclass(type(value), collections.defaultdict):
             self.visit(value.default_factory, f"{path}.default_factory")
         for key, item in items:
@@ -234,13 +247,16 @@ class Walker:
     def _visit_set(self, value: Any, path: str) -> None:
         base = set if issubclass(type(value), set) else frozenset
         texts = []
-        for item in value if is_stock_class(type(value)) else base.__iter__(value):
+        items = list(value if is_stock_class(type(value)) else base.__iter__(value))
+        for item in items:
             text = leaf_text(item)
             if text is None:
                 raise NoKeyError(f"{path} is a set of {type(item).__name__}, which has no order")
             texts.append(f"{type(item).__name__} {text}")
         self._visit_container_class(value, path)
-        if not is_stock_module(self.owner):  # code of the user's own may go through it in the order it has
+        # Code of the user's own may go through it in the order it has. Sets of texts that TensorFlow keeps have another
+        # one in every process.
+        if root_of(self.owner) not in PACKAGES or all(type(each) in (int, float) for each in items):
             self.stream.emit("order", "\0".join(texts).encode("utf-8", "surrogatepass"))
         self.stream.leaf(path, "set", "{" + ", ".join(sorted(texts)) + "}")
 
@@ -253,6 +269,7 @@ class Walker:
             return
         added = _put_on_container(value, str(kind.__module__))
         if added:
+            self.code.judge.held |= added.keys()
             self.visit(added, f"{path}.__dict__")
 
     def _visit_object(self, value: Any, path: str) -> None:
@@ -268,10 +285,10 @@ class Walker:
         elif kind in _GETTERS:
             self.stream.emit("getter", kind.__name__.encode())
             names = value.__reduce__()[1]
-            parts = [part for name in names if type(name) is str for part in name.split(".")]
-            left_out = [part for part in parts if is_left_out(part, PRIVATE)]
-            if left_out:
-                raise NoKeyError(f"{path} gets {left_out[0]}, which no key holds")
+            for part in [part for name in names if type(name) is str for part in name.split(".")]:
+                if is_left_out(part, PRIVATE):
+                    raise NoKeyError(f"{path} gets {part}, which no key holds")
+                self.code.judge.gets(part, path)
             self.visit(names, path)
         else:
             component = _component_of(kind)
@@ -292,6 +309,7 @@ class Walker:
         for name in sorted(attributes.keys() - _OF_SYMBOLIC):
             self.stream.emit("attribute", name.encode())
             self.visit(attributes[name], f"{path}.{name}")
+            self.code.judge.held.add(name)
 
     def _visit_state(self, value: Any, kind: Any, path: str) -> None:
         if is_stock_class(kind) and not admits_instance(kind):
@@ -314,10 +332,22 @@ class Walker:
         everything, attributes = attributes_of(value)
         if attributes.get("_exclude_from_weight_decay_pattern") is not None:
             self.code.reads_names = True  # an optimizer matches it with the names of variables
-        for name in sorted(attributes.keys() - self._postponed.get(id(value), frozenset())):
+        visited = attributes.keys() - self._postponed.get(id(value), frozenset())
+        self.code.judge.held |= visited
+        for name in sorted(visited):
             self.stream.emit("attribute", name.encode())
             self.visit(attributes[name], f"{path}.{name}")
         return everything
+
+
+def _is_nan(value: object) -> bool:
+    """Whether it is a number that is in a list only if it is the very object there."""
+    return isinstance(value, (float, complex, np.inexact)) and value != value  # noqa: PLR0124 - so it is defined
+
+
+def _may_be_named(text: str) -> bool:
+    """Whether a text is the name of something that a key leaves out, or a piece of one."""
+    return text.startswith("_") or "__" in text or is_left_out(text, PRIVATE)
 
 
 def _put_on_container(value: object, module: str) -> dict[str, Any]:

@@ -229,7 +229,7 @@ class CachedFunction:
             concrete = self._subject.traced(lambda: self._function.get_concrete_function(*args, **kwargs))
         with self._harmless():
             if miss.walker is not None:
-                miss.walker.code.remember_traces()
+                miss.walker.code.wrappers.remember_traces()
             self._serve(miss.arguments, None)
             self._caching.traced(self._subject)
         return concrete

@@ -100,7 +100,7 @@ class SecondOpinion:
 
         with _random_states_kept(), collector_paused():
             concrete = self._trace()
-        self._walker.code.remember_traces()
+        self._walker.code.wrappers.remember_traces()
         fresh = zlib.compress(concrete.graph.as_graph_def().SerializeToString(), 1)
         captures, constants = capture_plan(concrete, self._walker.variables, self._walker.tables)
         found = difference(self._entry.blobs["trace"], fresh)

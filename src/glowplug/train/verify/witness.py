@@ -29,7 +29,8 @@ from glowplug.train.fingerprint.admission import admits, admits_described
 from glowplug.train.fingerprint.code import CodeReader
 from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.text_codecs import unknown_codec
-from glowplug.train.fingerprint.trusted import PACKAGES, is_stock_file, root_of
+from glowplug.train.fingerprint.trusted import is_stock_file, root_of
+from glowplug.train.fingerprint.uses import Uses
 
 _CONVERTED = "__autograph_generated_file"  # in the names of files that AutoGraph writes
 _OF_DATACLASSES = "__create_fn__.<locals>.__"  # how the methods that `dataclasses` writes are called
@@ -60,6 +61,7 @@ _DEFINING = frozenset(
     ]
 )
 _CODING = re.compile(r"<method '(en|de)code' of '(str|bytes|bytearray)' objects>")
+_DRAW = frozenset({"", "glowplug", "random", "tempfile"})  # "" is a program's own code, which is judged otherwise
 _CALLS_FOR_USERS = ("autograph/impl/api.py", ("_call_unconverted", "_fall_back_unconverted"))
 
 
@@ -94,26 +96,31 @@ class Witness:
         """
         if self._profiler is None:
             raise NoKeyError(f"what runs while it is traced could not be watched ({self._absent})")
+        ran: list[Uses] = []
         for entry in self._profiler.getstats():
             if not isinstance(entry.code, str):
                 called = [each.code for each in entry.calls or ()]
-                _check_entry(entry.code, called, code, generated)
+                ran += _check_entry(entry.code, called, code, generated)
                 if not draws:
                     _check_draws(entry.code, called)
+        if any(each.tells_texts for each in ran) and any(each.weighs_texts for each in ran):
+            raise NoKeyError("a text is written of an object, maybe with its address, and a number is made of a text")
 
 
 def _check_entry(
     ran: CodeType, called: Iterable[CodeType | str], code: CodeReader, generated: frozenset[CodeType]
-) -> None:
+) -> list[Uses]:
+    """Raise `NoKeyError` for what is not accounted for; return what code of the program's own reads."""
+    uses: list[Uses] = []
     if ran in code.hashed:
-        _check_hashed(ran, code)
+        uses = [_check_hashed(ran, code)]
     elif _CONVERTED in ran.co_filename:
-        _check_converted(ran, code)
+        uses = _check_converted(ran, code)
     elif ran.co_filename == "<string>" and _name(ran).startswith(_OF_DATACLASSES):
         pass  # it hands values on; what it calls is judged as if the user had written it
     elif _is_stock(ran, generated):
         if not (ran.co_name in _CALLS_FOR_USERS[1] and ran.co_filename.endswith(_CALLS_FOR_USERS[0])):
-            return
+            return uses
     else:
         raise NoKeyError(f"{_place(ran)} ran while it was traced, and no key holds it")
     for each in called:
@@ -122,22 +129,23 @@ def _check_entry(
         refused = _refused(each, code)
         if refused:
             raise NoKeyError(f"{_place(ran)} calls {refused}, which is not known to be a function of its arguments")
+    return uses
 
 
 def _check_draws(ran: CodeType, called: Iterable[CodeType | str]) -> None:
-    """Refuse what Keras, TensorFlow or numpy draw themselves, as for a seed that was not given. What the standard
-    library draws for itself, it draws for names of files; Glowplug reads and restores the state of generators.
+    """Refuse what stock code draws itself, as for a seed that was not given. The standard library may draw for names of
+    files; Glowplug reads and restores the state of generators.
     """
     for each in called:
         if isinstance(each, str):
             drawn = "_random.Random" in each or "numpy.random" in each
         else:
             drawn = each.co_filename == random.__file__
-        if drawn and root_of(_module_of(ran.co_filename)) in PACKAGES - {"glowplug"}:
+        if drawn and root_of(_module_of(ran.co_filename)) not in _DRAW:
             raise NoKeyError(f"{_place(ran)} draws a random number while it is traced")
 
 
-def _check_hashed(ran: CodeType, code: CodeReader) -> None:
+def _check_hashed(ran: CodeType, code: CodeReader) -> Uses:
     if ran in code.objections:
         raise NoKeyError(code.objections[ran])
     uses = code.hashed[ran]
@@ -145,6 +153,7 @@ def _check_hashed(ran: CodeType, code: CodeReader) -> None:
         raise NoKeyError(f"{_place(ran)} reads names that the key leaves out")
     if uses.reads_initializers and not code.reads_initializers:
         raise NoKeyError(f"{_place(ran)} reads an initializer that the key leaves out")
+    return uses
 
 
 def _check_codecs(ran: CodeType, code: CodeReader) -> None:
@@ -155,16 +164,15 @@ def _check_codecs(ran: CodeType, code: CodeReader) -> None:
         raise NoKeyError(f"{_place(ran)} encodes or decodes with {codec!r}, which is not known to be Python's own")
 
 
-def _check_converted(ran: CodeType, code: CodeReader) -> None:
+def _check_converted(ran: CodeType, code: CodeReader) -> list[Uses]:
     """AutoGraph rewrites a function and calls it `tf__` and its name: the original must be in the key."""
     if not ran.co_name.startswith("tf__"):
-        return
+        return []
     name = ran.co_name.removeprefix("tf__")
     origins = [each for each in code.hashed if each.co_name == name or (name == "lam" and each.co_name == "<lambda>")]
     if not origins:
         raise NoKeyError(f"{name} ran while it was traced, converted by AutoGraph, and no key holds it")
-    for origin in origins:
-        _check_hashed(origin, code)
+    return [_check_hashed(origin, code) for origin in origins]
 
 
 def _refused(called: CodeType | str, code: CodeReader) -> str:
