@@ -220,7 +220,7 @@ def a_private_attribute_through_dict(v: int) -> Any:
     symbol._keras_history = 2.0 + v
 
     def read(value: Any) -> Any:
-        return next(each for name, each in value.__dict__.items() if name.endswith("_history"))
+        return next(each for name, each in value.__dict__.items() if name == "_keras_history")
 
     return attribute(symbol, read)
 
@@ -307,28 +307,6 @@ def a_hash_of_an_object() -> Any:
         pass
 
     return attribute(Holder(), lambda value: 2.0 + hash(value) % 97)
-
-
-# Graphs that are being made.
-
-
-def last_number(name: str) -> float:
-    text = name.rpartition("_")[2]
-    return 2.0 + int(text) % 7 if text.isdigit() else 1.0
-
-
-@different
-def the_name_of_a_graph(v: int) -> Any:
-    for _ in range(v):
-        tf.function(lambda x: x).get_concrete_function(tf.constant(1.0))
-    return tiny(layer_of(lambda self, x: x * last_number(x.graph.name) if tf.is_tensor(x) else x))
-
-
-@different
-def the_name_of_the_default_graph(v: int) -> Any:
-    for _ in range(v):
-        tf.function(lambda x: x).get_concrete_function(tf.constant(1.0))
-    return scaled(lambda: last_number(tf.compat.v1.get_default_graph().name))
 
 
 # Data on stock classes.
@@ -464,6 +442,7 @@ def the_order_of_a_set_of_numbers(v: int) -> Any:
 
 @different
 def the_order_of_a_set_on_a_stock_layer(v: int) -> Any:
+    keras.utils.set_random_seed(3)  # it draws a seed when it is made
     dense = layers.Dense(2)
     dense.kinds = set([8, 0] if v else [0, 8])
     return tiny(layer_of(lambda self, x: self.dense(x) * (2.0 + next(iter(self.dense.kinds))), dense=dense))
@@ -532,9 +511,15 @@ def the_last_digits_of_a_bound(v: int) -> Any:
 
 @different
 def options_of_a_nested_function(v: int) -> Any:
+    def factor(x: Any) -> Any:
+        try:
+            return x * float(len(x))
+        except TypeError:
+            return x * 5.0
+
     feature = tf.autograph.experimental.Feature.BUILTIN_FUNCTIONS if v else None
-    function = tf.function(lambda x: x * (3.0 if tf.is_tensor(len(x)) else 2.0), experimental_autograph_options=feature)
-    return tiny(layer_of(lambda self, x: function(x)))
+    function = tf.function(factor, experimental_autograph_options=feature)
+    return scaled(lambda: function(tf.constant([1.0, 1.0])))
 
 
 @different
