@@ -497,11 +497,7 @@ def an_attribute_of_a_static_method(v: int) -> Any:
 
 @unstable
 def a_sample_of_a_distribution() -> Any:
-    return (
-        attribute(statistics.NormalDist(2.0, 1.0), lambda value: 1.0)
-        if False
-        else scaled(lambda: statistics.NormalDist(2.0, 1.0).samples(1)[0])
-    )
+    return scaled(lambda: statistics.NormalDist(2.0, 1.0).samples(1)[0])
 
 
 # The language.
