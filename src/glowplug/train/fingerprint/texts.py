@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import itertools
+import string
 import types
 
 from .constants import IN_BETWEEN
@@ -27,6 +28,7 @@ _WRITING = frozenset(
         "vformat",
     ]
 )
+_FORMATTING = frozenset({"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"})
 # What is told of tensors, variables and layers by these names is no object without a text.
 _PLAIN_PARTS = frozenset({"dtype", "name", "ndim", "path", "rank", "shape"})
 _HASHES = frozenset({"adler32", "blake2b", "blake2s", "crc32", "crc_hqx", "hash", "md5", "sha1", "sha256", "sha512"})
@@ -39,10 +41,11 @@ def writes_texts(code: types.CodeType) -> bool:
     """Whether code may write the text of any object."""
     found = _instructions(code)
     for before, each in zip([None, *found], found, strict=False):
-        plain = before is not None and (before.opname == "LOAD_CONST" or before.argval in _PLAIN_PARTS)
-        if each.opname in ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE") and not plain:
+        constant = before is not None and before.opname == "LOAD_CONST"
+        plain = constant or (before is not None and before.argval in _PLAIN_PARTS)
+        if each.opname in _FORMATTING and not (plain and not _converts(each)):
             return True
-        if each.opname == "BINARY_OP" and each.argrepr in ("%", "%="):
+        if each.opname == "BINARY_OP" and each.argrepr in ("%", "%=") and not constant:
             return True
     return _calls_a_writer(found, _WRITING)
 
@@ -68,10 +71,30 @@ def _instructions(code: types.CodeType) -> list[dis.Instruction]:
 
 
 def _calls_a_writer(found: list[dis.Instruction], writers: frozenset[str]) -> bool:
-    return any(
-        type(each.argval) is str and each.argval in writers and not _is_of_plain_part(found[index + 1 :])
-        for index, each in enumerate(found)
+    for index, each in enumerate(found):
+        if type(each.argval) is str and each.argval in writers and not _is_of_plain_part(found[index + 1 :]):
+            before = found[index - 1] if index and each.argval == "format" else None
+            if before is None or before.opname != "LOAD_CONST" or not _asks_for_numbers(before.argval):
+                return True
+    return False
+
+
+def _converts(formatting: dis.Instruction) -> bool:
+    """Whether a value is made a text before it is formatted as the constant in front says."""
+    return formatting.opname == "CONVERT_VALUE" or (
+        formatting.opname == "FORMAT_VALUE" and bool((formatting.arg or 0) & 3)
     )
+
+
+def _asks_for_numbers(pattern: object) -> bool:
+    """Whether a pattern says for each of its fields how it is written, which objects without a format refuse."""
+    if type(pattern) is not str:
+        return False
+    try:
+        fields = list(string.Formatter().parse(pattern))
+    except ValueError:
+        return False
+    return all(field is None or (how and not conversion) for _, field, how, conversion in fields)
 
 
 def _is_of_plain_part(after: list[dis.Instruction]) -> bool:

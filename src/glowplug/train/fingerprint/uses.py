@@ -263,7 +263,7 @@ def uses_of(code: types.CodeType) -> Uses:
         frozenset(scan.writes_globals),
         scan.asks_identity or not _IDENTITY.isdisjoint(scan.names),
         scan.tells_texts,
-        scan.weighs_texts,
+        scan.weighs_texts or bool(scan.codecs - {"?"}),  # bytes are numbers
     )
 
 
