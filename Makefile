@@ -28,7 +28,7 @@ help:
 	@echo 'make bench           all benchmarks, into $(RESULTS)'
 	@echo 'make peers           the programs that glowplug bench compares with, in environments of their own below .venvs'
 	@echo 'make test-versions   a core set of tests with TensorFlow $(VERSIONS), and with $(OTHER_PYTHONS)'
-	@echo 'make test-programs   programs of keras.io, stock and twice under run: KERAS_IO=checkout of keras-team/keras-io'
+	@echo 'make test-programs   programs of keras.io, stock and twice under run: KERAS_IO=checkout of keras-team/keras-io; RESUME=1 goes on'
 	@echo 'make test-keras      tests of Keras itself, stock and twice under train.enable()'
 	@echo 'make open-inference-clients  clients of Triton and KServe, in an environment of their own, for the tests of serve'
 	@echo 'make test-judges     the server before others: SERVING=checkout of tensorflow/serving, H2SPEC=program; npm; attacks'

@@ -197,8 +197,7 @@ def document_of(rows: Rows, texts: dict[str, str], *, so_far: bool = False) -> d
     """Return what the results file says, once every program of the table has a row of this state of the code; `so_far`
     with the names of those that have none.
     """
-    found = {name: rows.get(name, digest(texts[name])) for name in PROGRAMS if name in texts}
-    results = {name: row for name, row in found.items() if row is not None}
+    results = rows.of({name: digest(texts[name]) for name in PROGRAMS if name in texts})
     missing = [name for name in PROGRAMS if name not in results]
     if missing and not so_far:
         return None

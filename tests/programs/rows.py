@@ -75,11 +75,10 @@ class Rows:
             written.write_text(json.dumps({"state": self.state, "rows": rows}), encoding="utf-8")
             written.replace(self._path)
 
-    def all_of(self, wanted: Mapping[str, str]) -> dict[str, dict[str, Any]] | None:
-        """Return the rows of all these names, in their order, or None if one is not there."""
+    def of(self, wanted: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+        """Return those of the rows with these names that are there, in the order of the names."""
         found = {name: self.get(name, of) for name, of in wanted.items()}
-        rows = {name: row for name, row in found.items() if row is not None}
-        return rows if len(rows) == len(found) else None
+        return {name: row for name, row in found.items() if row is not None}
 
     def _kept(self) -> dict[str, Any]:
         if not self._path.exists():
