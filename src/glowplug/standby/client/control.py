@@ -120,7 +120,8 @@ def _look(place: paths.Place, name: str) -> Standby | None:
         answer = _exchange(connection, "status")
     finally:
         connection.close()
-    return Standby(name, pid, _components(place, name), answer, "" if answer else "it does not answer")
+    silent = "it is stopped" if is_stopped(pid) else "it does not answer"  # it may have been stopped meanwhile
+    return Standby(name, pid, _components(place, name), answer, "" if answer else silent)
 
 
 def _components(place: paths.Place, name: str) -> dict[str, str]:
