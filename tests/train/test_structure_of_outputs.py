@@ -183,5 +183,5 @@ def test_a_step_that_hands_over_something_else(name, built, tmp_path):
     expected = run()
     with train.enabled(tmp_path / "cache"):
         assert [run(), run()] == [expected, expected]
-        restorable = name == "what the model returns" if built else type(expected) is dict
+        restorable = type(expected) is dict and not (built and name.startswith("a list"))
         assert train.counts().get("restored", 0) == restorable
