@@ -13,6 +13,8 @@ import builtins
 from functools import lru_cache
 from typing import Any
 
+from .admitted_builtins import BUILTINS, TYPES
+
 # Modules of the standard library whose functions are functions of their arguments.
 STANDARD = frozenset(
     [
@@ -263,124 +265,6 @@ _ALLOWED: dict[str, bool] = {
     "glowplug.train": True,
 }
 
-# Builtins whose result is a function of their arguments, or of the object that a walk has hashed.
-_BUILTINS = frozenset(
-    [
-        "abs",
-        "aiter",
-        "all",
-        "anext",
-        "any",
-        "bin",
-        "bool",
-        "bytearray",
-        "bytes",
-        "callable",
-        "chr",
-        "classmethod",
-        "complex",
-        "delattr",
-        "dict",
-        "divmod",
-        "enumerate",
-        "filter",
-        "float",
-        "format",
-        "frozenset",
-        "getattr",
-        "hasattr",
-        "hex",
-        "int",
-        "isinstance",
-        "issubclass",
-        "iter",
-        "len",
-        "list",
-        "map",
-        "max",
-        "min",
-        "next",
-        "object",
-        "oct",
-        "ord",
-        "pow",
-        "print",
-        "property",
-        "range",
-        "reversed",
-        "round",
-        "set",
-        "setattr",
-        "slice",
-        "sorted",
-        "staticmethod",
-        "str",
-        "sum",
-        "super",
-        "tuple",
-        "type",
-        "zip",
-        "__build_class__",
-        "Ellipsis",
-        "NotImplemented",
-        "None",
-        "True",
-        "False",
-        "__debug__",
-        "__name__",
-        "__qualname__",
-    ]
-)
-# Types of C whose methods see nothing but the object itself.
-_TYPES = frozenset(
-    [
-        "list",
-        "dict",
-        "tuple",
-        "str",
-        "bytes",
-        "bytearray",
-        "int",
-        "float",
-        "complex",
-        "bool",
-        "set",
-        "frozenset",
-        "range",
-        "slice",
-        "object",
-        "type",
-        "super",
-        "property",
-        "mappingproxy",
-        "memoryview",
-        "dict_keys",
-        "dict_values",
-        "dict_items",
-        "collections.OrderedDict",
-        "collections.deque",
-        "collections.defaultdict",
-        "odict",
-        "functools.partial",
-        "numpy.ndarray",
-        "numpy.generic",
-        "numpy.ufunc",
-        "numpy.dtype",
-        "re.Pattern",
-        "re.Match",
-        "decimal.Decimal",
-        "datetime.timedelta",
-        "BaseException",
-        "types.SimpleNamespace",
-        "generator",
-        "enum",
-        "weakref",
-        "_thread.lock",
-        "_thread.RLock",
-        "itertools.chain",
-        "array.array",
-    ]
-)
 _CLASS_METHODS = frozenset({"__new__", "fromkeys", "maketrans", "from_bytes", "fromhex", "__init_subclass__"})
 _NOT_OF_NUMPY = frozenset(
     {"tofile", "dump", "dumps", "tobytes", "tostring"}
@@ -412,7 +296,7 @@ _INSTANCES_BY_NAME = frozenset(
 def admits(module: str, name: str) -> bool:
     """Whether a stock function or class may be used by a step that is cached."""
     if module in ("builtins", "exceptions"):
-        return name.partition(".")[0] in _BUILTINS or _is_exception(name)
+        return name.partition(".")[0] in BUILTINS or _is_exception(name)
     place = f"{module}.{name}" if name else module
     while place:
         known = _ALLOWED.get(place)
@@ -445,7 +329,7 @@ def admits_described(text: str) -> bool:
         name, owner = text.split("'")[1], text.split("'")[3]
         if owner.startswith("numpy."):
             return name not in _NOT_OF_NUMPY and not owner.startswith("numpy.random")
-        return owner in _TYPES or _is_exception(owner) or owner.startswith(("tensorflow.", "optree", "google."))
+        return owner in TYPES or _is_exception(owner) or owner.startswith(("tensorflow.", "optree", "google."))
     place = words[-1]
     module, _, name = place.rpartition(".")
     if not module:
