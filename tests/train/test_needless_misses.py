@@ -73,6 +73,77 @@ def test_a_model_that_was_loaded(tmp_path):
     assert not [name for name, _ in variable_attributes(variable) if "glowplug" in name]
 
 
+def look_up(which):
+    """Return a model with a layer that reads an attribute by a name that is not in its code."""
+    import keras
+    from keras import layers
+
+    class Chosen(layers.Layer):
+        def call(self, x):
+            return x * getattr(self, self.which)
+
+    keras.utils.clear_session()  # names count where attributes are read by names
+    keras.utils.set_random_seed(1)
+    layer = Chosen()
+    layer.which, layer.factor = which, 2.0
+    model = keras.Sequential([keras.Input((6,)), layer, layers.Dense(3)])
+    model.compile("sgd", "mse")
+    return model
+
+
+def test_packages_that_register_classes_with_private_names(tmp_path, monkeypatch):
+    """pandas does, which Keras looks for: no name is put together from what a key says of such a class."""
+    import collections.abc
+    import importlib
+
+    import numpy as np
+
+    from glowplug import train
+
+    place = tmp_path / "site-packages"
+    place.mkdir()
+    (place / "_slices.py").write_text("class _Slice:\n    pass\n")
+    monkeypatch.syspath_prepend(place)
+    kept = collections.abc.Sequence.register(importlib.import_module("_slices")._Slice)
+    look_up("factor").train_on_batch(np.ones((2, 6)), np.ones((2, 3)))  # pytest's imports are code that runs in a trace
+    with train.enabled(tmp_path / "cache"):
+        for _ in range(2):
+            look_up("factor").train_on_batch(np.ones((2, 6)), np.ones((2, 3)))
+        assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
+    assert kept.__name__ == "_Slice"
+
+
+def test_packages_that_register_compiled_classes(tmp_path, monkeypatch):
+    """scipy does: that such a class has a `__getattribute__` of its own makes no step read attributes by names."""
+    import copyreg
+
+    import keras
+    import numpy as np
+
+    from glowplug import train
+
+    kind = pytest.importorskip("_cffi_backend").Lib
+    assert "__getattribute__" in vars(kind)
+    monkeypatch.delitem(sys.modules, "_cffi_backend")  # scipy's says that it is from a module that there is not
+    monkeypatch.setitem(copyreg.dispatch_table, kind, repr)
+
+    class Private(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.kind = "__hidden"
+
+        def call(self, x):
+            return x * 2.0
+
+    with train.enabled(tmp_path / "cache"):
+        for _ in range(2):
+            keras.utils.set_random_seed(1)
+            model = keras.Sequential([keras.Input((6,)), Private(), keras.layers.Dense(3)])
+            model.compile("sgd", "mse")
+            model.train_on_batch(np.ones((2, 6)), np.ones((2, 3)))
+        assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
+
+
 PROGRAM = """
 import json
 IMPORTS

@@ -118,6 +118,29 @@ def test_what_numpy_left_of_a_loop_may_change(monkeypatch):
     assert told(survey()) == told(afresh()) == told(before)
 
 
+def test_what_no_step_uses_may_be_loaded_later(monkeypatch):
+    """TensorFlow's own old Keras registers a dispatcher, and is imported when Keras first needs a placeholder."""
+    from tensorflow.python.keras.layers import core
+    from tensorflow.python.util import dispatch
+
+    monkeypatch.setattr(dispatch, "_GLOBAL_DISPATCHERS", [])
+    before = told(survey())
+    monkeypatch.setattr(dispatch, "_GLOBAL_DISPATCHERS", [core.KerasOpDispatcher()])
+    assert told(survey()) == told(afresh()) == before
+
+
+def test_a_dispatcher_of_a_program_counts(monkeypatch):
+    from tensorflow.python.util import dispatch
+
+    class Mine(dispatch.GlobalOpDispatcher):
+        pass
+
+    before = survey()
+    monkeypatch.setattr(dispatch, "_GLOBAL_DISPATCHERS", [*dispatch._GLOBAL_DISPATCHERS, Mine()])
+    now = assert_noticed(before)
+    assert [type(each) for each in newly_registered(before, now)] == [Mine]
+
+
 def another_array() -> type[Any]:
     """Return a class of compiled code that is registered, as every other of its kind, under the name array.array."""
     spec = find_spec("array")

@@ -291,7 +291,7 @@ class CodeReader:
             self._walker.visit(each, f"{kind.__qualname__} registered subclass")
 
     def _visit_builtin(self, value: Any, path: str) -> None:
-        if value is getattr or value is hasattr or value.__name__ == "__getattribute__":
+        if value is getattr or value is hasattr or _reads_any(value):
             self.judge.reads_by_text = True
         owner = getattr(value, "__self__", None)
         if type(value) is types.BuiltinFunctionType and (owner is None or isinstance(owner, types.ModuleType)):
@@ -309,6 +309,12 @@ class CodeReader:
 
     def _emit(self, tag: str, text: str = "") -> None:
         self._walker.stream.emit(tag, text.encode("utf-8", "surrogatepass"))
+
+
+def _reads_any(value: Any) -> bool:
+    """Whether it reads attributes as `getattr` does. That of another compiled class takes nothing that has a key."""
+    owner = getattr(value, "__objclass__", None)
+    return bool(value.__name__ == "__getattribute__" and (owner is None or is_stock_class(owner)))
 
 
 def _closure_of(function: types.FunctionType) -> dict[str, Any]:

@@ -109,6 +109,12 @@ def is_looked_into(module: str) -> bool:
     return root in STANDARD or module in _COMPILED_HALVES
 
 
+@functools.lru_cache(maxsize=1024)
+def is_never_used(module: str) -> bool:
+    """Whether no step of Keras has anything to do with what comes from a module, whenever that is loaded."""
+    return module.startswith(_ELSEWHERE)
+
+
 def is_facade(module: str) -> bool:
     """Whether a module has names for what stands elsewhere and may not be loaded yet: each counts by itself."""
     return module in _FACADES or module.startswith("tensorflow._api.")

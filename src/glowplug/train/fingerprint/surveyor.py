@@ -16,7 +16,7 @@ from typing import Any
 from glowplug.imports.put_off.pages import OFFERED
 
 from .abstract import registered_subclasses
-from .scope import NOT_LOOKED_AT, UNSETTLED, is_facade, is_looked_into
+from .scope import NOT_LOOKED_AT, UNSETTLED, is_facade, is_looked_into, is_never_used
 from .space import Place, Space, digest_of, place_text
 from .stock_objects import (
     SCALARS,
@@ -313,7 +313,11 @@ class Surveyor:
                     self._space.register(f"{place_text((place, '[', key))} {plain_text(each)}", each)
 
     def _items(self, items: Iterable[Any], place: Place, *, ordered: bool = True) -> str:
-        texts = [repr(each) if type(each) in SCALARS else self._item(each, place) for each in items]
+        texts = [
+            repr(each) if type(each) in SCALARS else self._item(each, place)
+            for each in items
+            if not is_never_used(str(type(each).__module__))
+        ]
         return "; ".join(texts if ordered else sorted(texts))
 
     def _item(self, value: Any, place: Place) -> str:

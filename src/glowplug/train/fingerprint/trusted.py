@@ -146,7 +146,7 @@ def _is_compiled(kind: Any, space: Any) -> bool:
 def registered_functions() -> Iterator[tuple[str, Any]]:
     """Yield `(place, function)` for what was registered with TensorFlow (gradients, conversions) and with `optree`.
 
-    Libraries register theirs when they are imported, whether a step uses them or not: see `as_installed`.
+    Libraries register theirs when they are imported, whether a step uses them or not: see `installed_stamp`.
     """
     from tensorflow.python.framework import ops, tensor_conversion_registry
 
@@ -175,8 +175,8 @@ def _registered_with_trees() -> Iterator[tuple[str, Any]]:
                 yield f"{name} of {kind.__module__}.{kind.__qualname__} in {entry.namespace}", getattr(entry, name)
 
 
-def as_installed(value: Any) -> Any:
-    """Return a text for a function or class of an installed package, which is its file; anything else is itself."""
+def installed_stamp(value: Any) -> str | None:
+    """Return a text for a function or class of an installed package, which is its file; None for anything else."""
     if type(value) is types.FunctionType:
         filename = "" if value.__closure__ else value.__code__.co_filename
     elif issubclass(type(value), type):
@@ -184,11 +184,11 @@ def as_installed(value: Any) -> Any:
     else:
         filename = ""
     if "-packages/" not in filename:
-        return value
+        return None
     try:
         info = Path(filename).stat()
     except OSError:
-        return value
+        return None
     return f"{value.__module__}.{value.__qualname__} {info.st_size} {info.st_mtime_ns}"
 
 

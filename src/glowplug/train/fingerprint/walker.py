@@ -28,7 +28,7 @@ from .leaves import leaf_text
 from .survey import Survey, survey
 from .tables import is_table, table_spec
 from .tokens import TokenStream
-from .trusted import PACKAGES, as_installed, is_stock_class, registered_functions, root_of
+from .trusted import PACKAGES, installed_stamp, is_stock_class, registered_functions, root_of
 from .uses import is_left_out
 from .variables import is_variable, variable_attributes, variable_spec
 
@@ -157,8 +157,12 @@ class Walker:
         Nobody could see the state of an object being used.
         """
         self.stream.emit("registered", place.encode("utf-8", "surrogatepass"))
+        stamp = installed_stamp(value)
+        if stamp is not None:
+            self.stream.leaf(place, "installed", stamp)  # no text of the program's: no name is put together from it
+            return
         try:
-            self.visit(as_installed(value), place)
+            self.visit(value, place)
         except NoKeyError as error:
             if not issubclass(type(value), (type, types.FunctionType)):
                 raise
