@@ -13,11 +13,12 @@ OTHER_PYTHONS ?= python3.12 python3.13 python3.14
 NEWEST ?= 2.21.0 2.22.0rc0
 FUZZ_SECONDS ?= 120
 
-.PHONY: site release open-inference-clients test-judges help install demo test test-all fuzz check lint docs peers bench test-versions test-version test-models models-environments test-programs test-keras test-storage test-cluster chromium clean
+.PHONY: site release open-inference-clients test-judges help install demo test test-pitfalls test-all fuzz check lint docs peers bench test-versions test-version test-models models-environments test-programs test-keras test-storage test-cluster chromium clean
 
 help:
 	@echo 'make demo            a tour: stock TensorFlow against Glowplug on a small model'
 	@echo 'make test            the tests that take seconds'
+	@echo 'make test-pitfalls   hundreds of programs that look alike: none may get the trace of another'
 	@echo 'make test-all        all tests'
 	@echo 'make fuzz            the fuzz targets, $(FUZZ_SECONDS) seconds each, with atheris'
 	@echo 'make lint            format, lint, types, layers'
@@ -56,7 +57,11 @@ demo: install
 	@$(BIN)/glowplug demo
 
 test: install
-	$(BIN)/python -m tests.second_look -m 'not slow and not storage'
+	$(BIN)/python -m tests.second_look -m 'not slow and not storage and not pitfalls'
+
+# Files of cases in turn, to whichever worker is free.
+test-pitfalls: install
+	$(BIN)/python -m tests.second_look --dist worksteal -m pitfalls tests/train/test_pitfalls.py
 
 test-all: install
 	$(BIN)/python -m tests.second_look

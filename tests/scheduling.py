@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 TRAIN = "tests/train/"
 # Files that take minutes start first, so that the processors are done at about the same time.
 LONG = (
-    "tests/train/test_pitfalls_closed.py",
-    "tests/train/test_pitfalls_python.py",
-    "tests/train/test_pitfalls_reach.py",
-    "tests/train/test_pitfalls_state.py",
-    "tests/train/test_pitfalls_stock.py",
-    "tests/train/test_pitfalls_unseen.py",
     "tests/train/test_pitfalls.py",
     "tests/train/test_misses.py",
     "tests/imports/test_compatibility.py",

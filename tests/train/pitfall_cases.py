@@ -12,7 +12,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = {"different", "unstable", "same"}
-GROUPS = 1  # of the cases of one file: they run one after the other, and each has to import TensorFlow first
 
 
 def names_in(file: str) -> list[str]:
