@@ -10,9 +10,13 @@ import pytest
 
 from glowplug.core.errors import DamagedObjectError
 from glowplug.store import sharing
+from glowplug.store.backend import Data
 from glowplug.store.pull import obtain
 from glowplug.store.push import push
 from glowplug.store.sharing import Chunks, Fetch, Origin
+from glowplug.store.transfer import assembly
+from glowplug.store.transfer.assembly import Assembly, Part
+from glowplug.store.transfer.journal import Begun
 
 from .conftest import contents
 
@@ -125,6 +129,53 @@ def test_what_was_put_there_does_not_hide_a_wrong_chunk(url: str, model: Path) -
             return bytes(size)
         return bytes(origin.read(chunk, size))
 
+    fetch = Fetch(description, read)
+    with fetch.run() as held:
+        assert contents(held.path) == contents(model)
+
+
+def test_a_wrong_chunk_is_not_written_over_one_that_was_put_there(
+    url: str, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came damaged lands after the right bytes, and before anybody was told that those are in place."""
+    description = sharing.describe(url)
+    assert description is not None
+    origin, asked = Origin(url), Counter[str]()
+    write, from_origin = assembly._write, Assembly._from_origin
+    is_right, is_wrong = threading.Event(), threading.Event()
+    others: list[threading.Thread] = []
+
+    def written(path: Path, offset: int, data: Data) -> None:
+        if threading.current_thread() in others:
+            write(path, offset, data)
+            is_right.set()
+            is_wrong.wait(1)
+        elif not any(data):
+            is_right.wait(1)
+            write(path, offset, data)
+            is_wrong.set()
+        else:
+            write(path, offset, data)
+
+    def read_again(self: Assembly, part: Part, begun: Begun | None) -> str:
+        if asked[str(part.digest)]:
+            for other in others:
+                other.join()
+        return from_origin(self, part, begun)
+
+    def read(chunk: str, size: int) -> bytes:
+        asked[chunk] += 1
+        if asked[chunk] == 1:
+            is_right.clear()
+            is_wrong.clear()
+            others.append(threading.Thread(target=lambda: fetch.put(chunk, origin.read(chunk, size))))
+            others[-1].start()
+            return bytes(size)
+        return bytes(origin.read(chunk, size))
+
+    monkeypatch.setattr(assembly, "_write", written)
+    monkeypatch.setattr(Assembly, "_from_origin", read_again)
+    monkeypatch.setenv("GLOWPLUG_CONNECTIONS", "1")  # one chunk after the other
     fetch = Fetch(description, read)
     with fetch.run() as held:
         assert contents(held.path) == contents(model)
