@@ -1,20 +1,22 @@
 """What one, two and three nodes take, whether a simulation says the same, and what it says of many: cluster_scale.py
 
 [--sizes 50 200 400] [--rounds 3] [--smoke]. Each round preloads a model that nobody has, in MB, on one node, on two and
-on three. The simulation's costs are fitted to one and two nodes; what three take is a prediction. It runs itself in a
-network namespace, and in the environment of `make test-cluster`.
+on three; the first rounds do not count. The simulation's costs are fitted to the smallest and the largest; what those
+between take is a prediction. It runs itself in a network namespace, and in the environment of `make test-cluster`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,11 +27,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 from cluster_simulation import Costs, simulate  # noqa: E402
 
 MB, CHUNK = 1 << 20, 16 << 20
+UNKEPT = 3  # rounds before those that count: blocks of a disk that were never written to take twice as long
 TINY = 1  # the size, in MB, of a model that takes what is fixed
 MOST_OFF = 0.2  # between what is simulated and what was measured; beyond that nothing is extrapolated
 # A fleet on paper: 25 Gb/s for each node, an origin of 40 Gb/s, 8 processors that check and write 1 GB/s each, and
-# 1 ms of processor time for a request to an agent.
-FLEET = Costs(1 / 5e9, 8 / 25e9, 0.3e-9, 0.3e-9, 1e-9, 1e-3, 2.0, 8, one_machine=False)
+# 1 ms of processor time for a request to an agent. How long one waits for a chunk is what was fitted here.
+FLEET = Costs(1 / 5e9, 8 / 25e9, 0.3e-9, 0.3e-9, 1e-9, 1e-3, 0.0, 2.0, 8, one_machine=False)
 
 
 def main() -> None:
@@ -49,12 +52,13 @@ def main() -> None:
     runs, read_times = measure(args.sizes, args.rounds)
     document["measured_s"] = {f"{nodes} nodes, {size} MB": taken for (nodes, size), taken in runs.items()}
     middle = {key: median(taken) for key, taken in runs.items()}
-    costs = fit(middle)
+    ends = [min(args.sizes), max(args.sizes)]
+    costs = fit(middle, ends)
     document["costs"] = {name: getattr(costs, name) for name in costs.__slots__}
     document["compared"] = compared = []
     for (nodes, size), measured in sorted(middle.items()):
         said = simulate(nodes, size * MB, chunks_of(size), costs)
-        fitted = size == TINY or nodes < 3
+        fitted = size == TINY or size in ends
         row = {"nodes": nodes, "mb": size, "measured_s": round(measured, 3), "simulated_s": round(said.seconds, 3)}
         row |= {"off": round(said.seconds / measured - 1, 3), "fitted": fitted}
         row |= {
@@ -71,7 +75,7 @@ def main() -> None:
         sys.exit(1)
     for nodes in (10, 100) if args.smoke else (10, 100, 1000):
         for size in (1e9, 1e10, 1e11):
-            document["extrapolated"].append(row := extrapolate(nodes, size))
+            document["extrapolated"].append(row := extrapolate(nodes, size, costs.wait))
             print(json.dumps(row), flush=True)
     if not args.smoke:
         machine.write_result("cluster_scale", document, partial=False)
@@ -84,11 +88,12 @@ def chunks_of(size_mb: int) -> int:
     return len(list(cut(size_mb * MB)))
 
 
-def extrapolate(nodes: int, size: float) -> dict[str, Any]:
+def extrapolate(nodes: int, size: float, wait: float) -> dict[str, Any]:
     """Simulate a fleet with at most 512 pieces, in the place of chunks of 16 MB, whose requests are counted exactly."""
     pieces = min(512, int(size / CHUNK))
     real = size / CHUNK
-    scaled = Costs(**{**{n: getattr(FLEET, n) for n in FLEET.__slots__}, "request": FLEET.request * real / pieces})
+    per_piece = {"request": FLEET.request * real / pieces, "wait": wait * real / pieces}
+    scaled = replace(FLEET, **per_piece)
     ours = simulate(nodes, size, pieces, scaled)
     alone = max(nodes * size * FLEET.origin, size * FLEET.network) + FLEET.fixed
     return {
@@ -103,23 +108,28 @@ def extrapolate(nodes: int, size: float) -> dict[str, Any]:
     }
 
 
-def fit(middle: dict[tuple[int, int], float]) -> Costs:
-    """Fit costs of this machine: what is fixed to the tiny model, the processor's to one node, and then to two.
+def fit(middle: dict[tuple[int, int], float], sizes: list[int]) -> Costs:
+    """Fit costs of this machine: what is fixed to the tiny model, the processor's to one node, then to two and three.
 
-    Each is the cost whose simulation is the least off over all sizes. Three nodes are not looked at.
+    Each is the cost whose simulation is the least off over these sizes.
     """
     fixed = min(middle[nodes, TINY] for nodes in (1, 2, 3))
     found = {"origin": 0.0, "network": 0.0, "request": 2e-3, "fixed": fixed, "cores": 2, "one_machine": True}
-    sizes = sorted({size for _, size in middle if size > TINY})
 
-    def furthest_off(nodes: int, read: float, receive: float) -> float:
-        costs = Costs(read=read, receive=receive, keep=read / 2, **found)
-        said = {size: simulate(nodes, size * MB, chunks_of(size), costs).seconds for size in sizes}
-        return max(abs(said[size] / middle[nodes, size] - 1) for size in sizes)
+    def furthest_off(some: tuple[int, ...], read: float, receive: float, wait: float) -> float:
+        costs = Costs(read=read, receive=receive, keep=read / 2, wait=wait, **found)
+        return max(
+            abs(simulate(nodes, size * MB, chunks_of(size), costs).seconds / middle[nodes, size] - 1)
+            for nodes in some
+            for size in sizes
+        )
 
-    read = _least(lambda value: furthest_off(1, value, 0.0))
-    receive = _least(lambda value: furthest_off(2, read, value))
-    return Costs(read=read, receive=receive, keep=read / 2, **found)
+    read = _least(lambda value: furthest_off((1,), value, 0.0, 0.0))
+    best: tuple[float, float, float] = (math.inf, 0.0, 0.0)
+    for wait in (number / 200 for number in range(41)):  # seconds: up to 0.2
+        receive = _least(lambda value, wait=wait: furthest_off((2, 3), read, value, wait))
+        best = min(best, (furthest_off((2, 3), read, receive, wait), receive, wait))
+    return Costs(read=read, receive=best[1], keep=read / 2, wait=best[2], **found)
 
 
 def _least(function: Callable[[float], float]) -> float:
@@ -146,7 +156,7 @@ def measure(sizes: list[int], rounds: int) -> tuple[dict[tuple[int, int], list[f
         os.environ.update(server.environment())
         with running(Path(place) / "cluster", 3) as nodes:
             living()
-            for number in range(rounds):
+            for number in range(-UNKEPT, rounds):
                 for size in (TINY, *sizes):
                     for count in (1, 2, 3):
                         folder = Path(place) / "model"
@@ -158,8 +168,11 @@ def measure(sizes: list[int], rounds: int) -> tuple[dict[tuple[int, int], list[f
                         pinned = f"{url}@{push(folder, url).digest}"
                         began = time.monotonic()
                         found = cluster.preload(pinned, nodes=nodes.ids[:count])
-                        taken.setdefault((count, size), []).append(time.monotonic() - began)
+                        took = time.monotonic() - began
                         assert not found.failed
+                        if number < 0:
+                            continue
+                        taken.setdefault((count, size), []).append(took)
                         times = round(found.origin_bytes / found.size, 4)
                         read[count, size] = max(read.get((count, size), 0.0), times)
     return taken, read

@@ -28,6 +28,7 @@ class Costs:
     receive: float  # processor: one byte from another node
     keep: float  # processor: check and write one byte
     request: float  # processor of the node that is asked, for one chunk
+    wait: float  # from asking another node for a chunk until it begins to come, while no processor works for it
     fixed: float  # before and after, however large the model is
     cores: int
     one_machine: bool  # nodes share the processors
@@ -92,7 +93,7 @@ def simulate(nodes: int, size: float, chunks: int, costs: Costs, *, shared: bool
                 now = yield (waiting, key)
             if owner != node:
                 asked[owner] += 1
-                now = yield processors[owner].use(now, costs.request)
+                now = costs.wait + (yield processors[owner].use(now, costs.request))
                 sender = chance.choice(holders.setdefault(chunk, [owner]))  # Ray takes any node that has a copy
                 now = yield ways_out[sender].use(now, part * costs.network)
                 now = yield ways_in[node].use(now, part * costs.network)

@@ -96,10 +96,12 @@ def main() -> None:
     from tests.train import (  # noqa: F401 - they add cases
         pitfalls,
         pitfalls_closed,
+        pitfalls_objects,
         pitfalls_python,
         pitfalls_reach,
         pitfalls_state,
         pitfalls_stock,
+        pitfalls_surroundings,
         pitfalls_unseen,
     )
 

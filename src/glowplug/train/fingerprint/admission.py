@@ -223,6 +223,10 @@ _ALLOWED: dict[str, bool] = {
             "util.all_util",
             "util.tf_inspect",
             "util.tf_stack",
+            # settings of this thread that are in no key
+            "util.traceback_utils.disable_traceback_filtering",
+            "util.traceback_utils.enable_traceback_filtering",
+            "util.traceback_utils.is_traceback_filtering_enabled",
             "training.training_util",
         ]
     },
