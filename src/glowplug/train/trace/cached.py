@@ -24,6 +24,7 @@ from glowplug.train.fingerprint.survey import Survey
 from glowplug.train.fingerprint.walker import Walker
 from glowplug.train.trainer.learned_builds import WatchedBuilds, build_ahead, unbuilt_parts
 from glowplug.train.verify.second_opinion import SecondOpinion
+from glowplug.train.verify.warned import Warned
 from glowplug.train.verify.witness import Witness
 
 from . import collect, portable, signature, structure
@@ -194,11 +195,11 @@ class CachedFunction:
         with self._lock:
             if miss.arguments.kind in self._by_target:  # another thread was sooner
                 return self._function(*args, **kwargs)
-            witness = Witness()
+            witness, warned = Witness(), Warned()
             builds = WatchedBuilds(miss.walker, miss.unbuilt)
             began_ns = time.monotonic_ns()
             with builds.watching():
-                concrete = self._traced(miss, args, kwargs, witness)
+                concrete = self._traced(miss, args, kwargs, witness, warned)
             took_ns = time.monotonic_ns() - began_ns
             with self._harmless():
                 miss = self._with_what_was_built(miss, builds)
@@ -214,18 +215,20 @@ class CachedFunction:
                     captured = capture_plan(concrete, miss.walker.variables, miss.walker.tables)
                     witness.check(miss.walker.code, after.survey.generated, draws=builds.began)
                     _check_unchanged(miss.walker, after)
-                    self._keep(miss, after.survey, concrete, collected, captured, took_ns)
+                    self._keep(miss, after.survey, concrete, collected, captured, warned, took_ns)
             except NoKeyError as error:
                 self._caching.refused(self._subject, error.reason)
                 self._caching.optimised.keep(lookup, concrete, collected)
             return result
 
-    def _traced(self, miss: _Miss, args: tuple[Any, ...], kwargs: dict[str, Any], witness: Witness) -> Any:
+    def _traced(
+        self, miss: _Miss, args: tuple[Any, ...], kwargs: dict[str, Any], witness: Witness, warned: Warned
+    ) -> Any:
         with self._harmless():
             self._subject.before_trace(miss.arguments)
             if miss.generalized:
                 args, kwargs = signature.examples(miss.arguments)
-        with collector_paused(), witness:
+        with collector_paused(), warned, witness:
             concrete = self._subject.traced(lambda: self._function.get_concrete_function(*args, **kwargs))
         with self._harmless():
             if miss.walker is not None:
@@ -264,6 +267,7 @@ class CachedFunction:
         concrete: Any,
         collected: collect.Collected,
         captured: tuple[list[list[Any]], dict[str, bytes]],
+        warned: Warned,
         took_ns: int,
     ) -> None:
         assert miss.walker is not None
@@ -273,7 +277,7 @@ class CachedFunction:
             raise NoKeyError("TensorFlow traced it for other types than expected")
         graph = concrete.graph.as_graph_def()
         plan, blobs = _stored_form(concrete, collected, captured, traced)
-        plan["trace_ns"] = took_ns
+        plan["trace_ns"], plan["warned"] = took_ns, warned.found()
         blobs["stock"] = miss.walker.survey.encoded(later)
         blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
         if miss.expected is None:

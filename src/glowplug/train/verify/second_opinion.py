@@ -24,6 +24,7 @@ from glowplug.train.fingerprint.collector import collector_paused
 from glowplug.train.notes import logger
 
 from .probation import Probation, mode
+from .warned import Warned
 
 if TYPE_CHECKING:
     from glowplug.train.fingerprint.walker import Walker
@@ -98,7 +99,7 @@ class SecondOpinion:
         from glowplug.train.trace.restore import capture_plan
         from glowplug.train.trace.same import difference
 
-        with _random_states_kept(), collector_paused():
+        with _random_states_kept(), collector_paused(), Warned(silent=True):
             concrete = self._trace()
         self._walker.code.wrappers.remember_traces()
         fresh = zlib.compress(concrete.graph.as_graph_def().SerializeToString(), 1)
