@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import random
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial as bound
@@ -67,7 +68,9 @@ class Assembly:
         self._piece_bytes = _SMALLEST_PIECE
         self._elsewhere: Mapping[str, tuple[Path, int]] = {}
         self._known: Mapping[str, Part] = {}
-        self._placed: set[str] = set()  # digests of parts that are where they belong, and were checked
+        self._writing: Mapping[str, threading.Lock] = {}
+        # Digests of parts that are where they belong, and were checked. Nothing writes there any more.
+        self._placed: set[str] = set()
 
     def fill(
         self, files: Mapping[str, int], parts: Sequence[Part], begins: Callable[[Assembly], None] | None = None
@@ -81,6 +84,7 @@ class Assembly:
             self._prepare(files)
             with Journal(self._partial / entries.JOURNAL) as self._journal:
                 self._known = {part.digest: part for part in parts if part.digest is not None}
+                self._writing = {part.key: threading.Lock() for part in parts}
                 if begins is not None:
                     begins(self)
                 self._fetch(parts)
@@ -104,7 +108,7 @@ class Assembly:
         if sha256(data) != digest:
             return False
         path, offset = part.targets[0]
-        with contextlib.suppress(StoppedError, OSError), self._gate.passed():
+        with contextlib.suppress(StoppedError, OSError), self._gate.passed(), self._writing[part.key]:
             _write(self._content / path, offset, data)
             self._journal.note(part.key, Begun(part.size, digest))
             self._placed.add(digest)
@@ -150,7 +154,6 @@ class Assembly:
         if part.digest is None or not self._copy(part, part.digest):
             digest = self._from_origin(part, self._journal.begun.get(part.key))
             if part.digest not in (None, digest):  # it may be the way, or what an earlier attempt left: once more
-                self._placed.discard(part.digest)  # what was put there may have been written over just now
                 digest = self._from_origin(part, None)
             if part.digest not in (None, digest):
                 raise _damaged("an object of the storage was altered", part.object)
@@ -186,12 +189,12 @@ class Assembly:
         begin, end = part.start + done, part.start + part.size
         with self._slots.one():
             for data in self._place.backend.pieces(part.object, begin, end, self._piece_bytes):
-                if not done and part.digest is not None and part.digest in self._placed:  # meanwhile, by `put`
-                    return part.digest
                 if len(data) > part.size - done:
                     raise _damaged("an object of the storage is longer than it should be", part.object)
                 digest.update(data)
-                with self._gate.passed():
+                with self._gate.passed(), self._writing[part.key]:
+                    if part.digest is not None and part.digest in self._placed:  # meanwhile, by `put`
+                        return part.digest
                     _write(self._content / path, offset + done, data)
                     done += len(data)
                     self._journal.note(part.key, Begun(done, digest.hexdigest()))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import decimal
 import locale
 import sys
 import warnings
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 _NOT_IN_KEYS = frozenset({"object_name_uids", "tracking_on", "nnx_enabled", "global_seed_generator"})
 COUNTS = "counts of names"  # the component of a key that a trace may change: it is about what is made next
 _FLAGS = (bool, int, float, str)  # which say something even if they are off; lists and tables of scopes do not
+_SYMBOLS = ("keras_tensor", "scratch_graph")
 _OF_SAVING = "saving_attr_skipset_"  # which attributes saving passes over, by class, once something was saved
 
 
@@ -49,8 +52,53 @@ def automatic_names() -> Iterator[tuple[str, int]]:
     from keras.src.backend.common import global_state
 
     for name, count in sorted(global_state.get_global_attribute("object_name_uids", {}).items()):
-        if name not in ("keras_tensor", "scratch_graph"):
+        if name not in _SYMBOLS:
             yield str(name), int(count)
+
+
+def counted_names() -> dict[str, int]:
+    """Return how far Keras has counted for all names."""
+    return dict(_name_counts())
+
+
+def count_on(before: Mapping[str, int], more: Mapping[str, int]) -> None:
+    """Count as far as a trace did that was begun at `before`: what is made next has the names that it would have."""
+    counts = _name_counts()
+    for name, times in more.items():
+        counts[name] = max(counts[name], before.get(name, 0) + times)
+
+
+@contextlib.contextmanager
+def name_counts_kept() -> Iterator[None]:
+    """Whatever is made inside takes no name away from what is made later."""
+    before = counted_names()
+    try:
+        yield
+    finally:
+        counts = _name_counts()
+        counts.clear()
+        counts.update(before)
+
+
+@contextlib.contextmanager
+def symbols_uncounted() -> Iterator[None]:
+    """Symbolic tensors and scratch graphs that are made inside take no name away from those that are made later."""
+    before = counted_names()
+    try:
+        yield
+    finally:
+        counts = _name_counts()
+        for name in _SYMBOLS:
+            counts.pop(name, None)
+            if name in before:
+                counts[name] = before[name]
+
+
+def _name_counts() -> Any:
+    from keras.src.backend.common import global_state
+
+    made: dict[str, int] = collections.defaultdict(int)
+    return global_state.get_global_attribute("object_name_uids", made, set_to_default=True)
 
 
 def _settings_of_libraries() -> Iterator[tuple[str, object]]:

@@ -13,17 +13,18 @@ import functools
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from glowplug.train.fingerprint.collector import collector_paused
-from glowplug.train.fingerprint.contexts import COUNTS
+from glowplug.train.fingerprint.contexts import COUNTS, count_on, counted_names, symbols_uncounted
 from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.survey import Survey
 from glowplug.train.fingerprint.walker import Walker
 from glowplug.train.trainer.learned_builds import WatchedBuilds, build_ahead, unbuilt_parts
 from glowplug.train.verify.second_opinion import SecondOpinion
+from glowplug.train.verify.warned import Warned
 from glowplug.train.verify.witness import Witness
 
 from . import collect, portable, signature, structure
@@ -69,6 +70,7 @@ class _Miss:
 
     arguments: Arguments
     generalized: bool
+    counted: Mapping[str, int]  # how far names were counted before anything was built for it
     walker: Walker | None = None
     key: Key | None = None
     expected: Entry | None = None
@@ -122,9 +124,10 @@ class CachedFunction:
         target = self.types.target(arguments.kind)
         if target in self._by_target:
             return self._by_target[target]
-        miss = _Miss(dataclasses.replace(arguments, kind=target), generalized=target != arguments.kind)
+        miss = _Miss(dataclasses.replace(arguments, kind=target), target != arguments.kind, counted_names())
         try:
-            self._subject.build(miss.arguments)
+            with symbols_uncounted():
+                self._subject.build(miss.arguments)
             return self._from_store(miss)
         except NoKeyError as error:
             self._caching.refused(self._subject, error.reason)
@@ -153,6 +156,7 @@ class CachedFunction:
         except DoesNotFitError as error:
             self._caching.did_not_fit(self._subject, key, str(error))
             return dataclasses.replace(miss, key=None)
+        count_on(miss.counted, entry.plan["counted"])
         self._serve(miss.arguments, restored)
         self._caching.restored(self._subject)
         self._put_on_probation(miss, restored, entry)
@@ -194,11 +198,11 @@ class CachedFunction:
         with self._lock:
             if miss.arguments.kind in self._by_target:  # another thread was sooner
                 return self._function(*args, **kwargs)
-            witness = Witness()
+            witness, warned = Witness(), Warned()
             builds = WatchedBuilds(miss.walker, miss.unbuilt)
             began_ns = time.monotonic_ns()
             with builds.watching():
-                concrete = self._traced(miss, args, kwargs, witness)
+                concrete = self._traced(miss, args, kwargs, witness, warned)
             took_ns = time.monotonic_ns() - began_ns
             with self._harmless():
                 miss = self._with_what_was_built(miss, builds)
@@ -207,6 +211,7 @@ class CachedFunction:
             lookup = self._caching.optimised.attach(concrete)
             with collect.collecting() as collected:
                 result = self._function(*args, **kwargs)
+            counted = {name: count - miss.counted.get(name, 0) for name, count in counted_names().items()}
             try:
                 with _never_fatal("it cannot be kept"):
                     assert miss.walker is not None
@@ -214,18 +219,27 @@ class CachedFunction:
                     captured = capture_plan(concrete, miss.walker.variables, miss.walker.tables)
                     witness.check(miss.walker.code, after.survey.generated, draws=builds.began)
                     _check_unchanged(miss.walker, after)
-                    self._keep(miss, after.survey, concrete, collected, captured, took_ns)
+                    self._keep(
+                        miss,
+                        after.survey,
+                        concrete,
+                        collected,
+                        captured,
+                        {"trace_ns": took_ns, "warned": warned.found(), "counted": counted},
+                    )
             except NoKeyError as error:
                 self._caching.refused(self._subject, error.reason)
                 self._caching.optimised.keep(lookup, concrete, collected)
             return result
 
-    def _traced(self, miss: _Miss, args: tuple[Any, ...], kwargs: dict[str, Any], witness: Witness) -> Any:
+    def _traced(
+        self, miss: _Miss, args: tuple[Any, ...], kwargs: dict[str, Any], witness: Witness, warned: Warned
+    ) -> Any:
         with self._harmless():
             self._subject.before_trace(miss.arguments)
             if miss.generalized:
                 args, kwargs = signature.examples(miss.arguments)
-        with collector_paused(), witness:
+        with collector_paused(), warned, witness:
             concrete = self._subject.traced(lambda: self._function.get_concrete_function(*args, **kwargs))
         with self._harmless():
             if miss.walker is not None:
@@ -264,7 +278,7 @@ class CachedFunction:
         concrete: Any,
         collected: collect.Collected,
         captured: tuple[list[list[Any]], dict[str, bytes]],
-        took_ns: int,
+        more: dict[str, Any],
     ) -> None:
         assert miss.walker is not None
         assert miss.key is not None
@@ -273,7 +287,7 @@ class CachedFunction:
             raise NoKeyError("TensorFlow traced it for other types than expected")
         graph = concrete.graph.as_graph_def()
         plan, blobs = _stored_form(concrete, collected, captured, traced)
-        plan["trace_ns"] = took_ns
+        plan |= more
         blobs["stock"] = miss.walker.survey.encoded(later)
         blobs["trace"] = zlib.compress(graph.SerializeToString(), 1)
         if miss.expected is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from glowplug.train.fingerprint.tables import is_constant, table_handle
 from glowplug.train.fingerprint.variables import resource_of, variable_spec
+from glowplug.train.verify.warned import warn_again
 
 from . import structure
 from .entry import Entry
@@ -55,6 +56,7 @@ class RestoredFunction:
             raise DoesNotFitError(f"TensorFlow does not know its function {name}")
         self._attributes = call_attributes()
         self._traced_as = str(plan["traced_as"])
+        self._warned = list(plan.get("warned", ()))
         if structure.count(self._structure) != self._results:
             raise DoesNotFitError("it has another number of results")
 
@@ -63,6 +65,9 @@ class RestoredFunction:
         from tensorflow.python.eager import execute
         from tensorflow.python.framework import errors
 
+        if self._warned:
+            rows, self._warned = self._warned, []
+            warn_again(rows)
         try:
             outputs = execute.execute(
                 self._name,

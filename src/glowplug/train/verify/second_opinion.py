@@ -24,6 +24,7 @@ from glowplug.train.fingerprint.collector import collector_paused
 from glowplug.train.notes import logger
 
 from .probation import Probation, mode
+from .warned import Warned
 
 if TYPE_CHECKING:
     from glowplug.train.fingerprint.walker import Walker
@@ -95,10 +96,11 @@ class SecondOpinion:
         # Else the model is another by now: stock Keras, too, would go on with what it traced before.
 
     def _difference(self) -> str:
+        from glowplug.train.fingerprint.contexts import name_counts_kept
         from glowplug.train.trace.restore import capture_plan
         from glowplug.train.trace.same import difference
 
-        with _random_states_kept(), collector_paused():
+        with _random_states_kept(), name_counts_kept(), collector_paused(), Warned(silent=True):
             concrete = self._trace()
         self._walker.code.wrappers.remember_traces()
         fresh = zlib.compress(concrete.graph.as_graph_def().SerializeToString(), 1)

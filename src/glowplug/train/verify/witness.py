@@ -32,6 +32,8 @@ from glowplug.train.fingerprint.text_codecs import unknown_codec
 from glowplug.train.fingerprint.trusted import is_stock_file, root_of
 from glowplug.train.fingerprint.uses import Uses
 
+from .warned import NOTES_WARNINGS
+
 _CONVERTED = "__autograph_generated_file"  # in the names of files that AutoGraph writes
 _OF_DATACLASSES = "__create_fn__.<locals>.__"  # how the methods that `dataclasses` writes are called
 # Among installed packages: what setuptools asks, at every import, where a module lies. The modules that are found are
@@ -61,6 +63,7 @@ _DEFINING = frozenset(
     ]
 )
 _CODING = re.compile(r"<method '(en|de)code' of '(str|bytes|bytearray)' objects>")
+_WARNING = re.compile(r"<built-in method _warnings\.warn(_explicit)?>")
 _DRAW = frozenset({"", "glowplug", "random", "tempfile"})  # "" is a program's own code, which is judged otherwise
 _CALLS_FOR_USERS = ("autograph/impl/api.py", ("_call_unconverted", "_fall_back_unconverted"))
 
@@ -100,6 +103,7 @@ class Witness:
         for entry in self._profiler.getstats():
             if not isinstance(entry.code, str):
                 called = [each.code for each in entry.calls or ()]
+                _check_warnings(entry.code, called)
                 ran += _check_entry(entry.code, called, code, generated)
                 if not draws:
                     _check_draws(entry.code, called)
@@ -143,6 +147,12 @@ def _check_draws(ran: CodeType, called: Iterable[CodeType | str]) -> None:
             drawn = each.co_filename == random.__file__
         if drawn and root_of(_module_of(ran.co_filename)) not in _DRAW:
             raise NoKeyError(f"{_place(ran)} draws a random number while it is traced")
+
+
+def _check_warnings(ran: CodeType, called: Iterable[CodeType | str]) -> None:
+    """Refuse warnings that were not noted: of code that holds a function to warn with as its own."""
+    if ran is not NOTES_WARNINGS and any(isinstance(each, str) and _WARNING.match(each) for each in called):
+        raise NoKeyError(f"{_place(ran)} warns while it is traced")
 
 
 def _check_hashed(ran: CodeType, code: CodeReader) -> Uses:
