@@ -1,8 +1,9 @@
 """What one, two and three nodes take, whether a simulation says the same, and what it says of many: cluster_scale.py
 
-[--sizes 50 200 400] [--rounds 3] [--smoke]. Each round preloads a model that nobody has, in MB, on one node, on two and
-on three; the first rounds do not count. The simulation's costs are fitted to the smallest and the largest; what those
-between take is a prediction. It runs itself in a network namespace, and in the environment of `make test-cluster`.
+[--sizes 50 200 400] [--rounds 3] [--measured FILE] [--smoke]. Each round preloads a model that nobody has, in MB, on
+one node, on two and on three; the first rounds do not count. The simulation's costs are fitted to the smallest and the
+largest; what those between take is a prediction. It runs itself in a network namespace, and in the environment of `make
+test-cluster`.
 """
 
 from __future__ import annotations
@@ -40,16 +41,23 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[50, 200, 400])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--smoke", action="store_true", help="small sizes, one round, and keep no result")
+    parser.add_argument("--measured", type=Path, help="compare with what an earlier run measured, a file that it wrote")
     args = parser.parse_args()
     if args.smoke:
         args.sizes, args.rounds = [5, 20], 1
-    from cluster_ready import enter_namespace
+    if args.measured is None:
+        from cluster_ready import enter_namespace
 
-    enter_namespace()
+        enter_namespace()
     import machine
 
     document: dict[str, Any] = {"machine": machine.describe(), "rounds": args.rounds}
-    runs, read_times = measure(args.sizes, args.rounds)
+    if args.measured is None:
+        runs, read_times = measure(args.sizes, args.rounds)
+    else:
+        earlier = json.loads(args.measured.read_text())
+        document |= {name: earlier[name] for name in ("machine", "rounds")}
+        runs, read_times = measured_before(earlier)
     document["measured_s"] = {f"{nodes} nodes, {size} MB": taken for (nodes, size), taken in runs.items()}
     middle = {key: median(taken) for key, taken in runs.items()}
     ends = [min(args.sizes), max(args.sizes)]
@@ -139,6 +147,15 @@ def _least(function: Callable[[float], float]) -> float:
         third = (high - low) / 3
         low, high = (low + third, high) if function(low + third) > function(high - third) else (low, high - third)
     return (low + high) / 2
+
+
+def measured_before(
+    document: dict[str, Any],
+) -> tuple[dict[tuple[int, int], list[float]], dict[tuple[int, int], float]]:
+    """Return what `measure` returned when a result was written."""
+    read = {(row["nodes"], row["mb"]): row["measured_origin_times"] for row in document["compared"]}
+    runs = {(nodes, size): document["measured_s"][f"{nodes} nodes, {size} MB"] for nodes, size in read}
+    return runs, read
 
 
 def measure(sizes: list[int], rounds: int) -> tuple[dict[tuple[int, int], list[float]], dict[tuple[int, int], float]]:
