@@ -157,7 +157,9 @@ PROGRAMS: dict[str, Program] = {
     ),
     "examples/nlp/bidirectional_lstm_imdb.py": _program(),
     "examples/nlp/text_classification_with_transformer.py": _program(),
-    "examples/nlp/text_classification_with_switch_transformer.py": _program(Replace(r"^batch_size = 50", "batch_size = 32")),
+    "examples/nlp/text_classification_with_switch_transformer.py": _program(
+        Replace(r"^batch_size = 50", "batch_size = 32")
+    ),
     "examples/nlp/lstm_seq2seq.py": _program(
         Replace(r"^fpath = keras\.utils\.get_file\(.*$", "fpath = synthetic.sentence_pairs('fra.txt', extra=True)"),
         Replace(r"^os\.system.*$", ""),
