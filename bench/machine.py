@@ -57,7 +57,10 @@ def write_result(name: str, document: dict[str, Any], *, partial: bool) -> None:
     folder = CACHE / "results" if partial else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(document, indent=1).replace(
+        f"{ROOT}/", ""
+    )  # errors of others name the files that they could not read
+    path.write_text(text + "\n", encoding="utf-8")
     print(f"wrote {path}", file=sys.stderr)
 
 

@@ -130,3 +130,34 @@ def test_a_warning_that_was_not_noted_is_refused() -> None:
     assert NOTES_WARNINGS in called_by(noted.__code__, noted)
     _check_warnings(noted.__code__, called_by(noted.__code__, noted))
     _check_warnings(NOTES_WARNINGS, called_by(NOTES_WARNINGS, noted))
+
+
+def test_threads_that_listen_at_once_leave_what_was_there() -> None:
+    """The one that began first may end first."""
+    import threading
+
+    from glowplug.train.verify.warned import Warned
+
+    stock, listens, ends = warnings.warn, threading.Event(), threading.Event()
+
+    def other() -> None:
+        with Warned(silent=True):
+            listens.set()
+            ends.wait(10)
+
+    thread = threading.Thread(target=other)
+    with Warned(silent=True):
+        thread.start()
+        assert listens.wait(10)
+    assert warnings.warn is not stock
+    ends.set()
+    thread.join()
+    assert warnings.warn is stock
+
+
+@pytest.mark.parametrize("rows", [None, {}, [1], [["text", "builtins", "int", "a.py", 1, "m"]], [["text"]]])
+def test_rows_that_nobody_wrote_are_not_said(rows: Any) -> None:
+    from glowplug.train.verify.warned import can_warn_again
+
+    assert not can_warn_again(rows)
+    assert can_warn_again([["text", "builtins", "UserWarning", "a.py", 1, "m"]])

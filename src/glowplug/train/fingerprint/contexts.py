@@ -8,7 +8,7 @@ import decimal
 import locale
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NOT_IN_KEYS = frozenset({"object_name_uids", "tracking_on", "nnx_enabled", "global_seed_generator"})
 COUNTS = "counts of names"  # the component of a key that a trace may change: it is about what is made next
 _FLAGS = (bool, int, float, str)  # which say something even if they are off; lists and tables of scopes do not
-_SYMBOLS = ("keras_tensor", "scratch_graph")
+SYMBOLS = ("keras_tensor", "scratch_graph")  # what Keras makes to build a model ahead of a step
 _OF_SAVING = "saving_attr_skipset_"  # which attributes saving passes over, by class, once something was saved
 
 
@@ -52,7 +52,7 @@ def automatic_names() -> Iterator[tuple[str, int]]:
     from keras.src.backend.common import global_state
 
     for name, count in sorted(global_state.get_global_attribute("object_name_uids", {}).items()):
-        if name not in _SYMBOLS:
+        if name not in SYMBOLS:
             yield str(name), int(count)
 
 
@@ -69,26 +69,14 @@ def count_on(before: Mapping[str, int], more: Mapping[str, int]) -> None:
 
 
 @contextlib.contextmanager
-def name_counts_kept() -> Iterator[None]:
-    """Whatever is made inside takes no name away from what is made later."""
+def name_counts_kept(names: Collection[str] = ()) -> Iterator[None]:
+    """What is made inside takes no name away from what is made later: no name at all, or none of these."""
     before = counted_names()
     try:
         yield
     finally:
         counts = _name_counts()
-        counts.clear()
-        counts.update(before)
-
-
-@contextlib.contextmanager
-def symbols_uncounted() -> Iterator[None]:
-    """Symbolic tensors and scratch graphs that are made inside take no name away from those that are made later."""
-    before = counted_names()
-    try:
-        yield
-    finally:
-        counts = _name_counts()
-        for name in _SYMBOLS:
+        for name in names or list(counts):
             counts.pop(name, None)
             if name in before:
                 counts[name] = before[name]

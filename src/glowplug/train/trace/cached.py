@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from glowplug.train.fingerprint.collector import collector_paused
-from glowplug.train.fingerprint.contexts import COUNTS, count_on, counted_names, symbols_uncounted
+from glowplug.train.fingerprint.contexts import COUNTS, SYMBOLS, count_on, counted_names, name_counts_kept
 from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.survey import Survey
 from glowplug.train.fingerprint.walker import Walker
@@ -126,7 +126,7 @@ class CachedFunction:
             return self._by_target[target]
         miss = _Miss(dataclasses.replace(arguments, kind=target), target != arguments.kind, counted_names())
         try:
-            with symbols_uncounted():
+            with name_counts_kept(SYMBOLS):  # stock Keras makes none of them here
                 self._subject.build(miss.arguments)
             return self._from_store(miss)
         except NoKeyError as error:
@@ -153,10 +153,10 @@ class CachedFunction:
                 restored = RestoredFunction(add_functions(entry), entry, walker.variables, walker.tables)
                 if len(miss.arguments.tensors()) != len(entry.plan["inputs"]):
                     raise DoesNotFitError("it has another number of arguments")
+                count_on(miss.counted, entry.plan["counted"])
         except DoesNotFitError as error:
             self._caching.did_not_fit(self._subject, key, str(error))
             return dataclasses.replace(miss, key=None)
-        count_on(miss.counted, entry.plan["counted"])
         self._serve(miss.arguments, restored)
         self._caching.restored(self._subject)
         self._put_on_probation(miss, restored, entry)

@@ -9,7 +9,7 @@ from typing import Any
 
 from glowplug.train.fingerprint.tables import is_constant, table_handle
 from glowplug.train.fingerprint.variables import resource_of, variable_spec
-from glowplug.train.verify.warned import warn_again
+from glowplug.train.verify.warned import can_warn_again, warn_again
 
 from . import structure
 from .entry import Entry
@@ -56,7 +56,9 @@ class RestoredFunction:
             raise DoesNotFitError(f"TensorFlow does not know its function {name}")
         self._attributes = call_attributes()
         self._traced_as = str(plan["traced_as"])
-        self._warned = list(plan.get("warned", ()))
+        self._warned = plan.get("warned")
+        if not can_warn_again(self._warned):
+            raise DoesNotFitError("what it warned of cannot be said again")
         if structure.count(self._structure) != self._results:
             raise DoesNotFitError("it has another number of results")
 
@@ -66,7 +68,7 @@ class RestoredFunction:
         from tensorflow.python.framework import errors
 
         if self._warned:
-            rows, self._warned = self._warned, []
+            rows, self._warned = self._warned, None
             warn_again(rows)
         try:
             outputs = execute.execute(
