@@ -3,11 +3,12 @@
     run.py [--times] [--together] [--again] [--only PART] [CATALOGUE ...]
 
 Writes bench/results/models.json and the table bench/results/models.md after each model, and goes on where it was
-stopped: a model that was packed is left alone, unless --again. With --times, first and later predictions are measured
-against stock TensorFlow in Python, and compared with its answers; rows that lack them are made again. With --together
-the models of a catalogue are packed in one process as long as it lives, and without the trials that choose between
-native and LiteRT; stock's process is then a fork of one that has imported TensorFlow: sooner. Ends with 1 if a model is
-wrong or dead, or if fewer than 95 of 100 are packed for a fast engine.
+stopped: a model that was packed is left alone; with --again, only one that this state of the code has packed. With
+--times, first and later predictions are measured against stock TensorFlow in Python, and compared with its answers;
+rows that lack them are made again. With --together the models of a catalogue are packed in one process as long as it
+lives, and without the trials that choose between native and LiteRT; stock's process is then a fork of one that has
+imported TensorFlow: sooner. Ends with 1 if a model is wrong or dead, or if fewer than 95 of 100 are packed for a fast
+engine.
 """
 
 from __future__ import annotations
@@ -225,7 +226,7 @@ def main() -> int:
     parser.add_argument("catalogues", nargs="*", choices=[*CATALOGUES, []], default=[])
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--together", action="store_true", help="models of a catalogue share a process")
-    parser.add_argument("--again", action="store_true", help="also what has a row already")
+    parser.add_argument("--again", action="store_true", help="also what another state of the code has packed")
     parser.add_argument("--only", default="", help="models whose name contains this")
     options = parser.parse_args()
     rows = _read()
@@ -236,7 +237,7 @@ def main() -> int:
             continue
         worker = Together(python, catalogue, times=options.times)
         for name in names(python, catalogue):
-            if options.only not in name or (not options.again and _is_done(rows.get(name), times=options.times)):
+            if options.only not in name or _is_done(rows.get(name), times=options.times, again=options.again):
                 continue
             row = worker.ask(name) if options.together else try_one(python, catalogue, name, times=options.times)
             project, _, model = name.partition(":")
@@ -250,9 +251,11 @@ def main() -> int:
     return 0 if good else 1
 
 
-def _is_done(row: Row | None, *, times: bool) -> bool:
+def _is_done(row: Row | None, *, times: bool, again: bool) -> bool:
     """What was refused or could not be built is tried again, since it is quickly said."""
-    return row is not None and row["outcome"] in PACKED and not _died(row) and ("times" in row or not times)
+    if row is None or (again and row.get("code") != code()):
+        return False
+    return row["outcome"] in PACKED and not _died(row) and ("times" in row or not times)
 
 
 def _read() -> dict[str, Row]:
