@@ -18,7 +18,7 @@ import machine
 CODE = """
 import json, time
 import keras, tensorflow
-from glowplug.train.fingerprint.stock_files import stock_stamps
+from glowplug.train.fingerprint.stock.files import stock_stamps
 began = time.perf_counter_ns()
 stamps = stock_stamps()
 took = time.perf_counter_ns() - began

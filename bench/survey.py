@@ -20,7 +20,7 @@ import machine
 INSIDE = """
 import json, os, time
 import keras
-from glowplug.train.fingerprint.survey import survey
+from glowplug.train.fingerprint.stock.survey import survey
 
 def spent():
     began = time.process_time_ns()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glowplug.train.fingerprint.names import names_of_code, unknown_name, unknown_pieces
+from glowplug.train.fingerprint.code.names import names_of_code, unknown_name, unknown_pieces
 
 
 def test_a_private_name_must_be_held():

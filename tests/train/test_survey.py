@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from glowplug.train.fingerprint import survey as module
-from glowplug.train.fingerprint.abstract import registered_subclasses
 from glowplug.train.fingerprint.errors import NoKeyError
-from glowplug.train.fingerprint.survey import Survey, survey
+from glowplug.train.fingerprint.stock import survey as module
+from glowplug.train.fingerprint.stock.abstract import registered_subclasses
+from glowplug.train.fingerprint.stock.survey import Survey, survey
 
 pytestmark = pytest.mark.tensorflow
 

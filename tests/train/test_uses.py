@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from glowplug.train.fingerprint.bytecode import source_digest
-from glowplug.train.fingerprint.text_codecs import unknown_codec
-from glowplug.train.fingerprint.uses import uses_of
+from glowplug.train.fingerprint.code.bytecode import source_digest
+from glowplug.train.fingerprint.code.text_codecs import unknown_codec
+from glowplug.train.fingerprint.code.uses import uses_of
 
 CONSTANT = {
     "of an argument": lambda s: getattr(s, "a"),  # noqa: B009

@@ -12,7 +12,7 @@ import types
 import pytest
 
 from glowplug.train.fingerprint.errors import NoKeyError
-from glowplug.train.fingerprint.survey import survey
+from glowplug.train.fingerprint.stock.survey import survey
 from glowplug.train.fingerprint.walker import Walker
 from glowplug.train.verify import witness as witness_module
 from glowplug.train.verify.witness import Witness

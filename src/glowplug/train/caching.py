@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .fingerprint.environment import environment_values
-from .fingerprint.stock_files import stock_stamps
+from .fingerprint.stock.files import stock_stamps
 from .fingerprint.walker import Walker
 from .notes import Notes
 from .optimised.graphs import OptimisedGraphs

@@ -15,7 +15,7 @@ from glowplug.store.location import is_url
 
 from . import releases, xla
 from .caching import Caching
-from .fingerprint.survey import survey
+from .fingerprint.stock.survey import survey
 from .fresh.skipping import LoadPatch
 from .notes import Notes
 from .optimised import seam as call_seam

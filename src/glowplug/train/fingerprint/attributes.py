@@ -14,8 +14,9 @@ import types
 from functools import lru_cache
 from typing import Any
 
+from glowplug.train.fingerprint.stock.trusted import is_stock_file
+
 from .errors import NoKeyError
-from .trusted import is_stock_file
 
 _DICT = vars(type("", (), {}))["__dict__"]  # how a class statement gives instances their attributes
 

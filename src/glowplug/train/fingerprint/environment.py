@@ -12,8 +12,7 @@ from pathlib import Path
 
 from glowplug.core.disclosure import disclosed_variables
 from glowplug.core.version import VERSION
-
-from .stock_files import stock_stamps
+from glowplug.train.fingerprint.stock.files import stock_stamps
 
 PREFIXES = ("TF_", "TF2_", "XLA_", "KERAS_", "AUTOGRAPH_", "NPY_")
 

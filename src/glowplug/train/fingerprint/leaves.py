@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from glowplug.train.fingerprint.stock.trusted import is_stock_class, is_stock_module
+
 from .errors import NoKeyError
-from .trusted import is_stock_class, is_stock_module
 
 _PLAIN = frozenset(
     {

@@ -101,8 +101,9 @@ def variable_attributes(variable: Any) -> list[tuple[str, Any]]:
     """Return what else a variable has, in a fixed order: constraint, regularizer, and whatever was put on it."""
     from keras.src.backend import Variable as KerasVariable
 
+    from glowplug.train.fingerprint.stock.trusted import is_stock_module
+
     from .attributes import attributes_of
-    from .trusted import is_stock_module
 
     found = attributes_of(variable)[1]
     if not issubclass(type(variable), KerasVariable):

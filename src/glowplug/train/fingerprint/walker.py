@@ -19,17 +19,24 @@ from typing import Any
 
 import numpy as np
 
-from .admission import admits_instance
+from glowplug.train.fingerprint.code.reader import CodeReader
+from glowplug.train.fingerprint.code.uses import is_left_out
+from glowplug.train.fingerprint.stock.admission import admits_instance
+from glowplug.train.fingerprint.stock.survey import Survey, survey
+from glowplug.train.fingerprint.stock.trusted import (
+    PACKAGES,
+    installed_stamp,
+    is_stock_class,
+    registered_functions,
+    root_of,
+)
+
 from .attributes import PRIVATE, attributes_of
-from .code import CodeReader
 from .contexts import COUNTS, automatic_names, visit_contexts
 from .errors import NoKeyError
 from .leaves import leaf_text
-from .survey import Survey, survey
 from .tables import is_table, table_spec
 from .tokens import TokenStream
-from .trusted import PACKAGES, installed_stamp, is_stock_class, registered_functions, root_of
-from .uses import is_left_out
 from .variables import is_variable, variable_attributes, variable_spec
 
 _LIMIT = 2_000_000  # objects; a walk this long has left the model

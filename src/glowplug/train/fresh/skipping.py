@@ -8,7 +8,6 @@ optimizers are small or have no file to come from, and start as always.
 from __future__ import annotations
 
 import contextlib
-import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from glowplug.core.errors import WeightsError
+from glowplug.train.collector import collector_paused
 
 _SHOWN_NAMES = 5
 _SHARED_SCOPE = "unset/"
@@ -96,7 +96,7 @@ class Scope:
                 call,
             )
             try:
-                with _collector_paused():
+                with collector_paused():
                     yield
             finally:
                 Variable._initialize_with_initializer, Layer.add_weight, Layer.__call__ = stock
@@ -178,18 +178,6 @@ def _plain_creation() -> bool:
         and not tf.distribute.has_strategy()
         and not ops.get_default_graph()._variable_creator_stack
     )
-
-
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """A model is many objects that all stay: looking for garbage among them is wasted time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _forgotten(variables: list[Any]) -> WeightsError:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from glowplug.train.fingerprint.trusted import is_stock_file
+from glowplug.train.fingerprint.stock.trusted import is_stock_file
 from glowplug.train.trace import collect
 from glowplug.train.trace.cached import plain_eager
 from glowplug.train.trainer.seam import source_digest

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from glowplug.train.fingerprint.collector import collector_paused
+from glowplug.train.collector import collector_paused
 from glowplug.train.fingerprint.contexts import COUNTS, SYMBOLS, count_on, counted_names, name_counts_kept
 from glowplug.train.fingerprint.errors import NoKeyError
-from glowplug.train.fingerprint.survey import Survey
+from glowplug.train.fingerprint.stock.survey import Survey
 from glowplug.train.fingerprint.walker import Walker
 from glowplug.train.trainer.learned_builds import WatchedBuilds, build_ahead, unbuilt_parts
 from glowplug.train.verify.second_opinion import SecondOpinion

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from glowplug.core.errors import WrongTraceError
-from glowplug.train.fingerprint.collector import collector_paused
+from glowplug.train.collector import collector_paused
 from glowplug.train.notes import logger
 
 from .probation import Probation, mode

@@ -4,7 +4,7 @@ A key is made from what a walk can see. The witness looks from the other side: P
 compiled code, every function that ran and whom it called. Each of them must be accounted for:
 
 - code of the user's own is in the key, by value, and nothing was objected to in it;
-- what such code called directly, Python's or compiled, is admitted: `fingerprint.admission`;
+- what such code called directly, Python's or compiled, is admitted: `fingerprint.stock.admission`;
 - stock code is code of the files on disk, which the key names. What it calls in turn is its own affair.
 
 Anything else refuses the entry by name. So whatever a program does that nobody thought of is traced as usual.
@@ -25,12 +25,12 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from glowplug.train.fingerprint.admission import admits, admits_described
-from glowplug.train.fingerprint.code import CodeReader
+from glowplug.train.fingerprint.code.reader import CodeReader
+from glowplug.train.fingerprint.code.text_codecs import unknown_codec
+from glowplug.train.fingerprint.code.uses import Uses
 from glowplug.train.fingerprint.errors import NoKeyError
-from glowplug.train.fingerprint.text_codecs import unknown_codec
-from glowplug.train.fingerprint.trusted import is_stock_file, root_of
-from glowplug.train.fingerprint.uses import Uses
+from glowplug.train.fingerprint.stock.admission import admits, admits_described
+from glowplug.train.fingerprint.stock.trusted import is_stock_file, root_of
 
 from .warned import NOTES_WARNINGS
 

@@ -9,7 +9,7 @@ import linecache
 import re
 import types
 
-from .errors import NoKeyError
+from glowplug.train.fingerprint.errors import NoKeyError
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)})  # what a compiler makes
 _BEGINS = re.compile(r"^(\s*def\s)|(\s*async\s+def\s)|(.*(?<!\w)lambda(:|\s))|^(\s*@)")  # as `inspect` has it

@@ -24,8 +24,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .collector import collector_paused
-from .errors import NoKeyError
+from glowplug.train.collector import collector_paused
+from glowplug.train.fingerprint.errors import NoKeyError
+
 from .surveyor import Surveyor
 
 _PATIENCE_S = 30

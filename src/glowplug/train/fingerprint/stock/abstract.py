@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from .errors import NoKeyError
+from glowplug.train.fingerprint.errors import NoKeyError
+
 from .trusted import is_stock_function, is_stock_module
 
 

@@ -10,12 +10,13 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .admission import admits
-from .errors import NoKeyError
+from glowplug.train.fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.stock.admission import admits
+
 from .judgement import Judge
 
 if TYPE_CHECKING:
-    from .walker import Walker
+    from glowplug.train.fingerprint.walker import Walker
 
 # What `functools` gives a wrapper, which is the wrapped function's or says nothing.
 _OF_WRAPPERS = frozenset(
@@ -115,9 +116,8 @@ class WrapperReader:
 
     def _visit_trace(self, trace: Any, path: str) -> None:
         """Hash a trace that a function has already: TensorFlow goes on with it, whatever its code would read now."""
+        from glowplug.train.fingerprint.variables import resource_of
         from glowplug.train.trace.same import function_digest
-
-        from .variables import resource_of
 
         self._emit("trace", f"{trace.function_type} {function_digest(trace)}")
         variables = {id(resource_of(variable).handle): variable for variable in trace.variables}

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from .stock_objects import plain_text
+from .objects import plain_text
 
 # Where something was found: a text, or what holds it, how (`.` or `[`), and the name or key there. Hardly any is shown.
 Place = str | tuple[Any, str, Any]

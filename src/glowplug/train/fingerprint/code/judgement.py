@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from glowplug.train.fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.stock.trusted import is_stock_class
+
 from .bytecode import source_digest
-from .errors import NoKeyError
 from .names import names_of_code, unknown_name, unknown_pieces
-from .trusted import is_stock_class
 from .uses import Uses, is_left_out
 
 if TYPE_CHECKING:
-    from .walker import Walker
+    from glowplug.train.fingerprint.walker import Walker
 
 READERS = (getattr, hasattr, operator.attrgetter, operator.methodcaller)  # of attributes, by a text
 # What a survey of stock code digests, or finds to be the program's, wherever it stands.

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 
 from glowplug.core.disk.installed import process_began_ns, read_installed
+from glowplug.train.fingerprint.errors import NoKeyError
 
-from .errors import NoKeyError
 from .trusted import PACKAGES
 
 _first: dict[str, dict[str, str]] = {}

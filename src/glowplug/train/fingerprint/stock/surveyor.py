@@ -16,9 +16,7 @@ from typing import Any
 from glowplug.imports.put_off.pages import OFFERED
 
 from .abstract import registered_subclasses
-from .scope import NOT_LOOKED_AT, UNSETTLED, is_facade, is_looked_into, is_never_used
-from .space import Place, Space, digest_of, place_text
-from .stock_objects import (
+from .objects import (
     SCALARS,
     are_same,
     has_state,
@@ -31,6 +29,8 @@ from .stock_objects import (
     parts_of,
     plain_text,
 )
+from .scope import NOT_LOOKED_AT, UNSETTLED, is_facade, is_looked_into, is_never_used
+from .space import Place, Space, digest_of, place_text
 from .trusted import HOST_METHODS, is_stock_file, is_stock_module
 
 _CONTAINERS = (dict, list, tuple, set, frozenset)

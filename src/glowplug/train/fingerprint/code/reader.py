@@ -17,19 +17,20 @@ import types
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .abstract import registered_subclasses, remembered_answers
-from .admission import admits
-from .attributes import PRIVATE
+from glowplug.train.fingerprint.attributes import PRIVATE
+from glowplug.train.fingerprint.errors import NoKeyError
+from glowplug.train.fingerprint.stock.abstract import registered_subclasses, remembered_answers
+from glowplug.train.fingerprint.stock.admission import admits
+from glowplug.train.fingerprint.stock.trusted import is_stock_class, is_stock_function, is_stock_module
+
 from .bytecode import code_digest
-from .errors import NoKeyError
 from .judgement import READERS, Judge
 from .names import ALLOWED
-from .trusted import is_stock_class, is_stock_function, is_stock_module
 from .uses import CONSTRUCTION, IMPORTED, Uses, nested, uses_of
 from .wrappers import WrapperReader, underlying
 
 if TYPE_CHECKING:
-    from .walker import Walker
+    from glowplug.train.fingerprint.walker import Walker
 
 _DESCRIPTORS = (
     types.GetSetDescriptorType,
