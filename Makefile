@@ -227,7 +227,8 @@ test-cluster: .venvs/ray/.ready
 
 chromium:
 	@if command -v chromium >/dev/null; then echo 'chromium is there'; \
-	elif [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq chromium; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-liberation >/dev/null; \
 	else echo 'chromium needs root: sudo apt-get install -y chromium; until then the browser tests are skipped'; fi
 
 clean:

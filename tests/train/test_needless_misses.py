@@ -144,6 +144,29 @@ def test_packages_that_register_compiled_classes(tmp_path, monkeypatch):
         assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
 
 
+def test_operations_of_xla_that_only_compute(tmp_path):
+    """As in the forward-forward example of keras.io, which writes labels over the corners of its images."""
+    import keras
+    import numpy as np
+    from tensorflow.compiler.tf2xla.python import xla
+
+    from glowplug import train
+
+    class Labelled(keras.layers.Layer):
+        def call(self, x):
+            return xla.dynamic_update_slice(x, x[:1, :2] * 2.0, [0, 1])
+
+    losses = []
+    with train.enabled(tmp_path / "cache"):
+        for _ in range(2):
+            keras.utils.set_random_seed(1)
+            model = keras.Sequential([keras.Input((6,)), Labelled(), keras.layers.Dense(3)])
+            model.compile("sgd", "mse")
+            losses.append(model.train_on_batch(np.arange(12.0).reshape(2, 6), np.ones((2, 3))))
+        assert train.counts() == {"traced": 1, "stored": 1, "restored": 1}
+    assert losses[0] == losses[1]
+
+
 PROGRAM = """
 import json
 IMPORTS

@@ -262,6 +262,12 @@ _ALLOWED: dict[str, bool] = {
             "framework.ops.no_gradient",
         ]
     },
+    # Operations of XLA's that only compute.
+    **{
+        f"tensorflow.compiler.tf2xla.{name}": True
+        for operation in ["dynamic_slice", "dynamic_update_slice", "einsum", "gather", "pad", "scatter"]
+        for name in [f"python.xla.{operation}", f"ops.gen_xla_ops.xla_{operation}"]
+    },
     "tensorflow.python.lib.core": True,
     "tensorflow.python.trackable.autotrackable": True,
     "optree": True,
