@@ -251,6 +251,30 @@ def test_a_version_that_cannot_be_warmed_changes_nothing(
         cluster.down("kept")
 
 
+def test_a_first_version_that_cannot_be_warmed_leaves_nothing(
+    serving: None, bundle: Callable[[str], Path], origin: Relay, tmp_path: Path
+) -> None:
+    """Its replicas were started while it was fetched."""
+    import shutil
+
+    from ray import serve
+
+    from glowplug import cluster
+    from glowplug.cluster import ledger
+    from glowplug.core.errors import RolloutError
+    from glowplug.store.push import push
+
+    broken = tmp_path / "broken"
+    shutil.copytree(bundle("dense"), broken)
+    (broken / "bundle.json").write_text("{}")
+    push(broken, "s3://models/zoo/unborn/1")
+    with pytest.raises(RolloutError, match="cannot be served everywhere"):
+        cluster.deploy({"dense": "s3://models/zoo/unborn/1"}, application="unborn", route_prefix="/unborn", replicas=2)
+    assert "unborn" not in serve.status().applications
+    assert not ledger.read("unborn")
+    assert not replicas("unborn")
+
+
 def test_of_many_models_the_last_used_stay(serving: None, urls: dict[str, str], ports: tuple[int, int]) -> None:
     from glowplug import cluster
 

@@ -13,7 +13,7 @@ from .application import build, generation_of
 from .connection import connect
 from .ledger import Record
 from .nodes.agents import Node, ask, first_line, living, stop
-from .nodes.preloading import Preloaded, seed
+from .nodes.preloading import Preloaded, describe, seed
 from .replicas.rpc import SERVICER_FUNCTIONS
 from .settings import Generation, ReplicaSettings
 
@@ -83,15 +83,13 @@ def rollback(application: str = "glowplug", *, address: str | None = None) -> De
 def down(application: str = "glowplug", *, agents: bool = False, address: str | None = None) -> None:
     """End an application; with `agents`, the agents of the nodes too. What was fetched stays in the node caches."""
     connect(address)
-    from ray import serve
-
     if not ledger.read(application) and not agents:
         raise UsageError(
             "there is no such application",
             seen=application,
             remedy=f"known applications: {', '.join(ledger.applications()) or 'none'}",
         )
-    serve.delete(application, _blocking=True)
+    _delete(application)
     ledger.write(application, [])
     if agents:
         stop(living())
@@ -108,16 +106,20 @@ def start_serve(http_port: int = HTTP_PORT, grpc_port: int = GRPC_PORT) -> None:
 
 def _switch(application: str, record: Record, history: list[Record]) -> Deployed:
     found = living()
-    pinned, preloaded = prepare(record.generation, record.settings, found)
+    begun = not history and _begin(application, replace(record, generation=_pinned(record.generation, found)))
+    try:
+        pinned, preloaded = prepare(record.generation, record.settings, found)
+    except BaseException:
+        if begun:
+            _delete(application)
+        raise
     record = replace(record, generation=pinned)
     problem = _run(application, record) or _problem(application, pinned.number, living())
     if problem:
         if history:
             _run(application, replace(history[-1], generation=_again(history[-1], pinned.number + 1)))
         else:
-            from ray import serve
-
-            serve.delete(application, _blocking=True)
+            _delete(application)
         kept = "the old one goes on" if history else "nothing is served"
         raise RolloutError("the new version could not be switched to", seen=problem, remedy=f"{kept}; see the log")
     ledger.write(application, [*history[-1:], record])
@@ -152,16 +154,47 @@ def node_of(found: Sequence[Node], name: str) -> str:
     return next((str(node) for node in found if node.name == name), name[:8])
 
 
+def _pinned(generation: Generation, found: Sequence[Node]) -> Generation:
+    """Return a generation with the digests of what its URLs name now."""
+    described = [(one, describe(one.url, found)[0]) for one in generation.models]
+    models = tuple(replace(one, url=f"{what.url}@{what.digest}") for one, what in described)
+    return Generation(generation.number, models)
+
+
+def _begin(application: str, record: Record) -> bool:
+    """Have Ray Serve start replicas already, if it can do so without waiting for them; say whether it does.
+
+    A replica starts in seconds, and then waits for its node's agent, which fetches the model meanwhile. Only where
+    nothing is served yet: else the new version must not take over before it was tried on every node.
+    """
+    from ray import serve
+
+    if not hasattr(serve, "run_many"):
+        return False
+    target = serve.RunTarget(_application(record), name=application, route_prefix=record.route_prefix)
+    serve.run_many([target], wait_for_ingress_deployment_creation=False, wait_for_applications_running=False)
+    return True
+
+
 def _run(application: str, record: Record) -> str:
     """Hand an application to Ray Serve and wait until it runs; return why it does not, or nothing."""
     from ray import serve
 
-    app = build(record.generation, record.settings, record.replicas, record.autoscaling, record.options)
     try:
-        serve.run(app, name=application, route_prefix=record.route_prefix)
+        serve.run(_application(record), name=application, route_prefix=record.route_prefix)
     except (RuntimeError, TimeoutError) as error:
         return first_line(error)
     return ""
+
+
+def _application(record: Record) -> Any:
+    return build(record.generation, record.settings, record.replicas, record.autoscaling, record.options)
+
+
+def _delete(application: str) -> None:
+    from ray import serve
+
+    serve.delete(application, _blocking=True)
 
 
 def _problem(application: str, number: int, found: Sequence[Node]) -> str:
