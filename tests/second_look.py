@@ -1,8 +1,8 @@
 """Runs the tests side by side, as `make test` does, and what failed among them once more on its own.
 
 A machine that is busy enough fails a right test now and then: it waits for another process, and has a limit. A test
-that passes on its own right afterwards was one of those, and is named; one that fails again has failed. Where many
-fail, the machine is not the reason, and nothing is run again.
+that passes on its own right afterwards was one of those, and is named; one that fails again, or is skipped then, has
+failed. Where many fail, the machine is not the reason, and nothing is run again.
 
     python -m tests.second_look -m 'not slow and not storage'
     python -m tests.second_look --in-turn tests/cluster         # one test after the other
@@ -13,8 +13,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 AGAIN_AT_MOST = 5
 _FAILED = 1  # pytest's exit code for "some tests failed", and for nothing else
@@ -31,7 +33,13 @@ def main(arguments: Sequence[str], *, folder: Path | None = None) -> int:
     if not 0 < len(failed) <= AGAIN_AT_MOST:
         return code
     print(f"failed beside others, and now on their own: {' '.join(failed)}", flush=True)
-    return _pytest(folder, *failed)
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.xml"
+        code = _pytest(folder, *failed, f"--junitxml={report}")
+        if code == 0 and list(ElementTree.parse(report).iter("skipped")):
+            print("skipped on their own: that is no second chance that was taken", flush=True)
+            return _FAILED
+    return code
 
 
 def _pytest(folder: Path | None, *arguments: str) -> int:

@@ -50,6 +50,13 @@ def test_what_fails_twice_has_failed(folder, capfd):
     assert capfd.readouterr().out.count("1 failed") == 2
 
 
+def test_what_is_skipped_the_second_time_has_failed(folder, capfd):
+    skipping = SECOND_TIME.replace("    assert before", "    if before:\n        pytest.skip()\n    assert before")
+    (folder / "test_some.py").write_text(f"import pytest\n{skipping}")
+    assert second_look.main([], folder=folder) == 1
+    assert "skipped on their own" in capfd.readouterr().out
+
+
 def test_many_failures_are_not_the_machine(folder, capfd):
     (folder / "test_some.py").write_text(
         "".join(f"def test_{number}():\n    assert False\n" for number in range(second_look.AGAIN_AT_MOST + 1))

@@ -209,10 +209,11 @@ class Wide(tf.Module):
 
 
 def wide() -> Wide:
-    """Skip where TensorFlow averages something else: with some instructions, a convolution to nothing gives its input's
-    shape."""
+    """Skip where TensorFlow averages something else: with some instructions a convolution to nothing has its input's
+    shape, and whatever was in that memory.
+    """
     module = Wide()
-    if np.isfinite(module.score(np.ones((1, 16, 16, 3), "f"))["scores"]).any():
+    if module.score(np.ones((1, 16, 16, 3), "f"))["scores"].shape != (1, 2):
         pytest.skip("TensorFlow answers here what should be the average of nothing")
     return module
 
