@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from glowplug.bundle.layout import is_replaceable
 from glowplug.bundle.reader import open_bundle
 from glowplug.core.clock import now_ns
 from glowplug.core.disk.files import new_directory, refuse_existing
@@ -135,9 +136,14 @@ def pack(
                 remedy="leave --engine and --quantize out, or pack what it was made from",
             )
     target = Path(output)
-    refuse_existing(target, force=force)
+    refuse_existing(target, force=force, replaceable=is_replaceable)
+    if isinstance(model, str | Path):
+        _refuse_source(Path(model), target)
     stages = _Stages(progress)
-    with contextlib.ExitStack() as children, new_directory(target, force=force) as directory:
+    with (
+        contextlib.ExitStack() as children,
+        new_directory(target, force=force, replaceable=is_replaceable) as directory,
+    ):
         order = Order(
             directory,
             Path(model).absolute() if isinstance(model, str | Path) else None,
@@ -160,6 +166,13 @@ def pack(
             raise
     stages.leave()
     return Packed(target, manifest, reason, stages.durations_ns, notes)
+
+
+def _refuse_source(model: Path, target: Path) -> None:
+    """Refuse an output in whose place the model is, or that has the model in it. A link alone may be replaced."""
+    source, place = model.resolve(), target.parent.resolve() / target.name
+    if source.is_relative_to(place) and not place.is_symlink():
+        raise UsageError("the output would replace the model that is packed", seen=target, remedy="name another place")
 
 
 def _check_quantization(
