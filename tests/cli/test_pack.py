@@ -94,3 +94,16 @@ def test_an_interrupted_pack_leaves_nothing_behind(environment, tiny_model, tmp_
     assert out == ""
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_temporary_files_are_left(run, environment, tmp_path):
+    """TensorFlow writes generated code there, and removes it only in processes that end by themselves."""
+    build = "import keras, sys; keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(sys.argv[1])"
+    command = [sys.executable, "-c", build, tmp_path / "m.keras"]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    (tmp_path / "temporary").mkdir()
+    target = tmp_path / "m.glow"
+    done = run("pack", tmp_path / "m.keras", "-o", target, "--engine", "native", TMPDIR=str(tmp_path / "temporary"))
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert {one.name for one in target.iterdir()} == {"bundle.json", *open_bundle(target).manifest.files}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,8 @@ from .source.sources import check_path, is_keras_file, is_tflite_file, locate
 
 if TYPE_CHECKING:
     from glowplug.store.progress import Progress as TransferProgress
+
+_TEMPORARY = ".temporary"  # beside the scratch folder, for what libraries write
 
 _CURED = (
     "TensorFlow died of this model on this processor, which announces AMX and fails at it; packed with "
@@ -230,7 +233,10 @@ def _run(
     another one packs the model as it is. Returns why the bundle is not native, and notes.
     """
     needs_tensorflow = order.model is None or not is_tflite_file(order.model)
-    environment = dict(os.environ)
+    # TensorFlow leaves files behind where a process is ended: generated code, for instance.
+    temporary = order.directory / _TEMPORARY
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary.absolute())}
 
     def start() -> Child:
         child = Child(order.directory, environment, tensorflow=needs_tensorflow)
@@ -248,6 +254,7 @@ def _run(
     while True:
         try:
             why = child.run(order, stages.enter)
+            shutil.rmtree(temporary, ignore_errors=True)
             return reason or why, notes
         except Crash as crash:  # each of the two ways out is there once
             if crash.is_illegal_instruction and amx.needs_cure(environment):
