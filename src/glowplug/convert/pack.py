@@ -192,13 +192,15 @@ def _check_quantization(
     if engine != "litert":
         raise UsageError("only the litert engine runs quantised models", seen=engine, remedy="add --engine litert")
     if tolerance is not None and not 0 < tolerance < math.inf:
-        raise UsageError("a tolerance is a number above zero", seen=tolerance)
+        raise UsageError(
+            "a tolerance is a number above zero", seen=tolerance, remedy="0.05 allows 5 % of the largest value"
+        )
     if quantize == "int8" and calibration is None:
         raise UsageError("int8 needs a calibration file", remedy="give requests like real ones with --calibration")
     if quantize != "int8" and calibration is not None:
         raise UsageError("only int8 takes a calibration file", seen=quantize, remedy="leave --calibration out")
     if calibration is not None and not Path(calibration).is_file():
-        raise UsageError("there is no such calibration file", seen=calibration)
+        raise UsageError("there is no such calibration file", seen=calibration, remedy="check the path")
 
 
 def _pack_to_url(
