@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,3 +108,13 @@ def test_no_temporary_files_are_left(run, environment, tmp_path):
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "temporary").iterdir()) == []
     assert {one.name for one in target.iterdir()} == {"bundle.json", *open_bundle(target).manifest.files}
+
+
+def test_names_that_are_patterns(run, tiny_model, x_file, tmp_path):
+    """TensorFlow takes a path of a checkpoint for a pattern of names."""
+    source = shutil.copytree(tiny_model, tmp_path / "[model]*?")
+    for engine in ("native", "savedmodel"):
+        target = tmp_path / f"{engine} [x].glow"
+        done = run("pack", source, "-o", target, "--engine", engine)
+        assert done.returncode == 0, done.stderr
+        assert run("predict", target, "--input", x_file).returncode == 0
