@@ -13,6 +13,7 @@ import os
 from io import FileIO
 from typing import TYPE_CHECKING
 
+from glowplug.core.disk import refusals
 from glowplug.core.disk.digest import sha256
 from glowplug.core.disk.regular_files import LeavesFolderError, NotRegularError, OpenFolder
 from glowplug.core.errors import (
@@ -172,7 +173,8 @@ def _manifest_bytes(folder: OpenFolder, root: str) -> bytes:
     except LeavesFolderError as error:
         raise _leaves(error) from None
     except OSError as error:
-        raise StorageError("the manifest cannot be read", seen=f"{root} ({error.strerror})") from error
+        seen = f"{root} ({error.strerror})"
+        raise StorageError("the manifest cannot be read", seen=seen, remedy=refusals.remedy(error)) from error
 
 
 def _not_a_bundle(root: str, reason: str = "") -> NotABundleError:
