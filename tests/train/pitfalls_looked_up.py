@@ -468,15 +468,6 @@ def a_hyperparameter_of_an_optimizer_afterwards(v: int) -> Any:
 
 
 @different
-def a_frequency_of_averages(v: int) -> Any:
-    keras.utils.set_random_seed(3)
-    model = keras.Sequential([keras.Input((6,)), layers.Dense(3)])
-    optimizer = keras.optimizers.SGD(0.5, use_ema=True, ema_momentum=0.5, ema_overwrite_frequency=1 + v)
-    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    return trained(model)
-
-
-@different
 def a_learning_rate_for_one_layer(v: int) -> Any:
     keras.utils.set_random_seed(3)
 

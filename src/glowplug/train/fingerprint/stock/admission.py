@@ -68,7 +68,10 @@ _ALLOWED: dict[str, bool] = {
     **dict.fromkeys(STANDARD, True),
     **dict.fromkeys(["typing_extensions", "ml_dtypes"], True),
     "typing.get_type_hints": False,  # annotations are in no key
-    **dict.fromkeys(["abc.get_cache_token", "abc._get_dump"], False),  # what was registered anywhere so far
+    # what was registered anywhere so far
+    **dict.fromkeys(
+        ["abc.get_cache_token", "abc._get_dump", "typing.get_overloads", "typing_extensions.get_overloads"], False
+    ),
     "reprlib.recursive_repr": True,  # the others of its module, and `pprint`, go by addresses
     # What only tells: nothing that is computed depends on it.
     **{f"logging.{name}": True for name in _TELLING},
