@@ -9,6 +9,7 @@ graph during the first step gives the very graph of that step, and Grappler runs
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,6 +33,7 @@ def someone_else_collects() -> bool:
 
 
 _under_way: list[Collected] = []
+_turn = threading.Lock()
 
 
 def busy() -> bool:
@@ -41,9 +43,16 @@ def busy() -> bool:
 
 @contextlib.contextmanager
 def collecting() -> Iterator[Collected]:
-    """Collect the optimised graph of every function that is instantiated inside the block."""
+    """Collect the optimised graph of every function that is instantiated inside the block.
+
+    There is one collection for all threads: what one takes, another lacks, and might find somebody else's graph that
+    looks like its own. So whoever comes while another collects gets none.
+    """
     from tensorflow.python.eager import context
 
+    if not _turn.acquire(blocking=False):  # waiting could last for ever: the step of another may wait for this one
+        yield Collected()
+        return
     current = context.context()
     collected = Collected()
     current.enable_graph_collection()
@@ -58,6 +67,7 @@ def collecting() -> Iterator[Collected]:
     finally:
         _under_way.remove(collected)
         current.disable_graph_collection()
+        _turn.release()
 
 
 def graph_of(collected: Collected, concrete: Any) -> Any:
