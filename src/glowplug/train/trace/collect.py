@@ -34,6 +34,8 @@ def someone_else_collects() -> bool:
 
 _under_way: list[Collected] = []
 _turn = threading.Lock()
+_owners: list[int] = []  # the thread whose turn it is
+_LONGEST_S = 10.0
 
 
 def busy() -> bool:
@@ -46,13 +48,16 @@ def collecting() -> Iterator[Collected]:
     """Collect the optimised graph of every function that is instantiated inside the block.
 
     There is one collection for all threads: what one takes, another lacks, and might find somebody else's graph that
-    looks like its own. So whoever comes while another collects gets none.
+    looks like its own; what another instantiates meanwhile may fail. So one waits for another, but not for ever, as its
+    step may wait for this one: then there is no collection.
     """
     from tensorflow.python.eager import context
 
-    if not _turn.acquire(blocking=False):  # waiting could last for ever: the step of another may wait for this one
+    mine = any(owner == threading.get_ident() for owner in _owners)
+    if mine or not _turn.acquire(timeout=_LONGEST_S):
         yield Collected()
         return
+    _owners.append(threading.get_ident())
     current = context.context()
     collected = Collected()
     current.enable_graph_collection()
@@ -67,6 +72,7 @@ def collecting() -> Iterator[Collected]:
     finally:
         _under_way.remove(collected)
         current.disable_graph_collection()
+        _owners.clear()
         _turn.release()
 
 
