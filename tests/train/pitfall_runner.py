@@ -96,6 +96,7 @@ def main() -> None:
     from tests.train import (  # noqa: F401 - they add cases
         pitfalls,
         pitfalls_closed,
+        pitfalls_looked_up,
         pitfalls_objects,
         pitfalls_python,
         pitfalls_reach,
