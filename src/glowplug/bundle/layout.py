@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from glowplug.core.disk.relative_paths import objection
-from glowplug.core.disk.unfinished import PARTIAL
 from glowplug.core.errors import UnsafePathError
 
 if TYPE_CHECKING:
@@ -35,6 +34,8 @@ def align(offset: int) -> int:
 
 def is_replaceable(folder: Path) -> bool:
     """Say whether a folder is empty, or a bundle with nothing else in it: another bundle may take its place."""
+    from glowplug.core.disk.unfinished import PARTIAL  # here: who loads a bundle replaces none
+
     names = {one.name for one in folder.iterdir() if PARTIAL not in one.name}
     return not names or (MANIFEST in names and names <= _NAMES)
 

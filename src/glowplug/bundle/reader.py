@@ -13,7 +13,6 @@ import os
 from io import FileIO
 from typing import TYPE_CHECKING
 
-from glowplug.core.disk import refusals
 from glowplug.core.disk.digest import sha256
 from glowplug.core.disk.regular_files import LeavesFolderError, NotRegularError, OpenFolder
 from glowplug.core.errors import (
@@ -173,8 +172,10 @@ def _manifest_bytes(folder: OpenFolder, root: str) -> bytes:
     except LeavesFolderError as error:
         raise _leaves(error) from None
     except OSError as error:
+        from glowplug.core.disk.refusals import remedy
+
         seen = f"{root} ({error.strerror})"
-        raise StorageError("the manifest cannot be read", seen=seen, remedy=refusals.remedy(error)) from error
+        raise StorageError("the manifest cannot be read", seen=seen, remedy=remedy(error)) from error
 
 
 def _not_a_bundle(root: str, reason: str = "") -> NotABundleError:
