@@ -270,6 +270,17 @@ def test_the_parser_says_what_is_wrong_in_one_line(words, said, call):
     assert err.count("\n") == 1
 
 
+def test_a_verb_without_a_name(call):
+    assert call("") == (2, "", "glowplug: there is no verb ''; see glowplug --help\n")
+
+
+@pytest.mark.parametrize("place", [".", "..", "/"])
+def test_keys_are_no_folder(place, call):
+    code, out, err = call("keygen", place)
+    assert (code, out) == (2, "")
+    assert err == f"glowplug: the output is a folder: {place}; name a file\n"
+
+
 def test_only_what_an_argument_takes_is_proposed_for_it(call):
     """`node` is a value of another option."""
     code, _, err = call("cache", "nope")

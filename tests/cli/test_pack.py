@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,3 +95,26 @@ def test_an_interrupted_pack_leaves_nothing_behind(environment, tiny_model, tmp_
     assert out == ""
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_temporary_files_are_left(run, environment, tmp_path):
+    """TensorFlow writes generated code there, and removes it only in processes that end by themselves."""
+    build = "import keras, sys; keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(sys.argv[1])"
+    command = [sys.executable, "-c", build, tmp_path / "m.keras"]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    (tmp_path / "temporary").mkdir()
+    target = tmp_path / "m.glow"
+    done = run("pack", tmp_path / "m.keras", "-o", target, "--engine", "native", TMPDIR=str(tmp_path / "temporary"))
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert {one.name for one in target.iterdir()} == {"bundle.json", *open_bundle(target).manifest.files}
+
+
+def test_names_that_are_patterns(run, tiny_model, x_file, tmp_path):
+    """TensorFlow takes a path of a checkpoint for a pattern of names."""
+    source = shutil.copytree(tiny_model, tmp_path / "[model]*?")
+    for engine in ("native", "savedmodel"):
+        target = tmp_path / f"{engine} [x].glow"
+        done = run("pack", source, "-o", target, "--engine", engine)
+        assert done.returncode == 0, done.stderr
+        assert run("predict", target, "--input", x_file).returncode == 0

@@ -14,7 +14,7 @@ pytest.importorskip("glowplug.report")
 pytest.importorskip("glowplug.advise")
 
 from glowplug.cli import profile as verb
-from glowplug.core.errors import OutputExistsError, UsageError
+from glowplug.core.errors import OutputExistsError, StorageError, UsageError
 from glowplug.core.profile_json import read_profile
 
 
@@ -50,6 +50,16 @@ def test_existing_outputs_are_refused_before_the_target_runs(tmp_path: Path) -> 
         run("-o", tmp_path / "p.json", script)
     assert not (tmp_path / "ran").exists()
     assert run("-o", tmp_path / "p.json", "--force", script) == 0
+
+
+def test_the_report_is_shown_where_a_file_cannot_be_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The target may have run for minutes, and may have removed the folder."""
+    script = tmp_path / "target.py"
+    script.write_text(f"import os\nos.rmdir({str(tmp_path / 'out')!r})\n")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(StorageError, match="cannot write here"):
+        run("-o", tmp_path / "out" / "p.json", script)
+    assert "interpreter" in capfd.readouterr().err
 
 
 def test_modules_code_commands_and_signals(capfd: pytest.CaptureFixture[str]) -> None:

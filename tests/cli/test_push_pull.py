@@ -79,6 +79,11 @@ def test_outputs_are_not_replaced_without_force(bundle, url, run, fails, tmp_pat
     assert code == 2
     assert "--force" in err
     run("pull", url, "-o", tmp_path / "copy", "--force")
+    (tmp_path / "copy" / "precious").write_text("x")
+    code, err = fails("pull", url, "-o", tmp_path / "copy", "--force")
+    assert code == 2
+    assert "never replaced" in err
+    assert (tmp_path / "copy" / "precious").exists()
 
 
 @pytest.mark.parametrize(

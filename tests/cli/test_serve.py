@@ -92,8 +92,8 @@ def test_workers_share_the_cores(model):
         (["{model}", "half={model}"], "same name"),
         (["{model}", "--instances", "0"], "at least one worker"),
         (["{model}", "--rest-port", "0", "--grpc-port", "0"], "every way in is turned off"),
-        (["{model}", "--batching_parameters_file=f"], "needs --enable_batching"),
-        (["{model}", "--model_config_file={model}/f"], "not both"),
+        (["{model}", "--batching_parameters_file=f"], "add --enable_batching"),
+        (["{model}", "--model_config_file={model}/f"], "leave one of them out"),
     ],
 )
 def test_usage_errors(model, arguments, part):

@@ -68,13 +68,17 @@ def test_refuses_to_overwrite_unless_forced(
 ) -> None:
     target = tmp_path / "m.glow"
     target.mkdir()
-    (target / "precious").write_text("x")
     with pytest.raises(errors.OutputExistsError, match="--force"):
         glowplug.pack(saved_model("scalar"), target)
+    for _ in range(2):  # an empty folder, and a bundle
+        before = target.stat().st_ino
+        glowplug.pack(saved_model("scalar"), target, force=True, prefer="any")
+        assert target.stat().st_ino != before
+    (target / "precious").write_text("x")
+    with pytest.raises(errors.OutputExistsError, match="never replaced"):
+        glowplug.pack(saved_model("scalar"), target, force=True)
     assert (target / "precious").exists()
-    glowplug.pack(saved_model("scalar"), target, force=True, prefer="any")
     assert leftovers(tmp_path) == ["m.glow"]
-    assert not (target / "precious").exists()
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty folder", "text file", "damaged", "broken keras"])

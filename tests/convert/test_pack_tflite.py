@@ -39,6 +39,16 @@ def packed(source: Path, target: Path, **wishes: object):
     return verify(target).manifest
 
 
+@pytest.mark.parametrize("place", ["model.tflite", "inner/../model.tflite", "."])
+def test_the_model_is_not_replaced_by_its_bundle(file, tmp_path: Path, place: str, monkeypatch) -> None:
+    path = file(tflites.dense())
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inner").mkdir()
+    with pytest.raises(UsageError, match="replace"):
+        glowplug.pack(path, place, force=True)
+    assert path.read_bytes() == tflites.dense()
+
+
 def test_no_tensorflow_is_needed(file, tmp_path: Path) -> None:
     code = """
 import sys

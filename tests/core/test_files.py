@@ -30,7 +30,7 @@ def unsupported(source, target, flags):
     return rename(source, target, flags)
 
 def write(generation):
-    with files.new_directory(Path(sys.argv[1]), force=True) as directory:
+    with files.new_directory(Path(sys.argv[1]), force=True, replaceable=lambda folder: True) as directory:
         (directory / "deep").mkdir()
         for part in ("one", "two", "deep/three"):
             (directory / part).write_text(str(generation) * 10_000)
@@ -118,7 +118,7 @@ def test_a_failure_leaves_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.mkdir()
     (path / "kept").write_text("")
-    with pytest.raises(ZeroDivisionError), files.new_directory(path, force=True):
+    with pytest.raises(ZeroDivisionError), files.new_directory(path, force=True, replaceable=lambda folder: True):
         raise ZeroDivisionError
     assert [one.name for one in tmp_path.rglob("*")] == ["x", "kept"]
 
@@ -142,6 +142,26 @@ def test_whatever_has_the_name_is_refused_or_replaced(kind: str, tmp_path: Path)
     assert sorted(one.name for one in tmp_path.rglob("*")) == ["kept", "new", "target", "x"]
 
 
+def test_a_folder_with_other_things_in_it_is_never_replaced(tmp_path: Path) -> None:
+    """Whoever names a home or a project does not mean that, `--force` or not."""
+    path = tmp_path / "project"
+    (path / "src").mkdir(parents=True)
+    (path / "src" / "precious").write_text("x")
+    with pytest.raises(errors.OutputExistsError, match="never replaced"), files.new_directory(path, force=True):
+        pass
+    with pytest.raises(errors.OutputExistsError, match="is a folder"):
+        files.write_file(path, b"", force=True)
+    assert sorted(one.name for one in tmp_path.rglob("*")) == ["precious", "project", "src"]
+
+
+def test_what_comes_into_a_folder_meanwhile_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.mkdir()
+    with pytest.raises(errors.OutputExistsError), files.new_directory(path, force=True):
+        (path / "precious").write_text("x")
+    assert [one.name for one in tmp_path.rglob("*")] == ["x", "precious"]
+
+
 def test_what_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "x"
     with pytest.raises(errors.OutputExistsError), files.new_directory(path):
@@ -154,7 +174,7 @@ def test_a_reader_that_has_the_old_one_open_keeps_it(tmp_path: Path) -> None:
     path.mkdir()
     (path / "file").write_text("old")
     with (path / "file").open() as stream:
-        with files.new_directory(path, force=True) as directory:
+        with files.new_directory(path, force=True, replaceable=lambda folder: True) as directory:
             (directory / "file").write_text("new")
         assert stream.read() == "old"
     assert (path / "file").read_text() == "new"

@@ -115,6 +115,12 @@ def test_what_is_put_off_comes_when_it_is_asked_for(stock, faster, names):
     assert one.stdout == other.stdout
 
 
+def test_threads_may_ask_at_once(stock, faster):
+    one, other = stock(TARGETS / "threads.py"), faster("--no-trace-cache", TARGETS / "threads.py")
+    assert one.returncode == 0, one.stderr
+    assert (other.stdout, other.stderr) == (one.stdout, one.stderr)
+
+
 def test_what_is_loaded_late_leaves_no_mark(stock, faster):
     one, other = stock(TARGETS / "late.py"), faster("--no-trace-cache", TARGETS / "late.py")
     assert one.returncode == 0, one.stderr

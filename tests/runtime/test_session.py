@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,6 +71,16 @@ def test_bad_graph_has_tensorflows_words() -> None:
 def test_saved_model_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(errors.TensorFlowError, match="NOT_FOUND"):
         Session.from_saved_model(tmp_path, SessionConfig(), ("serve",))
+
+
+def test_a_path_that_is_a_pattern_of_names(saved_model: Callable[[str], Path], tmp_path: Path) -> None:
+    """TensorFlow looks for the files of a checkpoint by a pattern, and does not find those of this folder."""
+    folder = tmp_path / "[a] * b?"
+    shutil.copytree(saved_model("dense"), folder)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    session, _ = Session.from_saved_model(folder, SessionConfig(), ("serve",))
+    session.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_saved_model_gives_its_signatures(saved_model: Callable[[str], Path]) -> None:

@@ -82,7 +82,7 @@ def test_each_model_has_its_own_batching(shared_models, tmp_path):
 
 
 def test_batching_for_each_model_needs_batching(tmp_path):
-    with pytest.raises(UsageError, match="needs --enable_batching"):
+    with pytest.raises(UsageError, match="add --enable_batching"):
         serve.read_settings(parsed(f"m={tmp_path}", "--enable_per_model_batching_parameters"))
 
 

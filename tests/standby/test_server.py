@@ -52,6 +52,21 @@ def test_start_status_and_stop(standby):
     assert standby.glowplug("standby", "status").stdout == "no standby runs\n"
 
 
+def test_an_interrupted_start_ends_what_it_started(standby, tmp_path, wait_until):
+    begun = tmp_path / "begun"
+    (tmp_path / "endless.py").write_text(
+        f"import os, signal\nopen({str(begun)!r}, 'w').write(str(os.getpid()))\nsignal.pause()\n"
+    )
+    environment = {**standby.environment, "PYTHONPATH": f"{standby.environment['PYTHONPATH']}:{tmp_path}"}
+    command = [sys.executable, "-m", "glowplug", "standby", "start", "--preload", "endless"]
+    client = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: begun.exists() and begun.read_text() != "")
+    client.send_signal(signal.SIGINT)
+    assert "interrupted" in client.communicate(timeout=60)[1]
+    assert client.returncode == 130
+    wait_until(lambda: not is_alive(int(begun.read_text())))
+
+
 def test_starting_twice_keeps_the_first(standby):
     words = ("standby", "start", "--preload", "numpy", "--json")
     first, second = (json.loads(standby.glowplug(*words).stdout)["pid"] for _ in range(2))

@@ -93,9 +93,12 @@ def _warm() -> None:
 
 def main() -> None:
     folder, *names = sys.argv[1:]
+    told = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # programs print, too
     from tests.train import (  # noqa: F401 - they add cases
         pitfalls,
         pitfalls_closed,
+        pitfalls_looked_up,
         pitfalls_objects,
         pitfalls_python,
         pitfalls_reach,
@@ -117,7 +120,7 @@ def main() -> None:
                 runs.append(run_in_child(kind, name, variant, place, number))
         if kind == "DIFFERENT" and runs[1].get("counts", {}).get("restored"):
             stock = run_in_child(kind, name, 1, place, 9, stock=True)  # what it should have been
-        print(json.dumps({"name": name, "kind": kind, "runs": runs, "stock": stock}), flush=True)
+        print(json.dumps({"name": name, "kind": kind, "runs": runs, "stock": stock}), file=told, flush=True)
 
 
 if __name__ == "__main__":

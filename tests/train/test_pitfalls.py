@@ -29,5 +29,5 @@ def test_some_of_every_file(tmp_path):
 
 def test_there_are_enough_cases():
     names = [name for file in FILES for name in names_in(file)]
-    assert len(FILES) == 9
+    assert len(FILES) == 10
     assert len(names) == len(set(names)) >= 600

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from glowplug.core.disk.relative_paths import objection
 from glowplug.core.errors import UnsafePathError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ALIGNMENT = 64  # TF_NewTensor copies a buffer that starts below this alignment
 
@@ -20,10 +23,21 @@ ASSETS = "assets/"
 WARMUP = "warmup/"
 SAVED_MODEL = "saved_model/"
 
+_NAMES = {MANIFEST, SEAL, GRAPH, PORTABLE_GRAPH, WEIGHTS, TFLITE, PACKED}
+_NAMES |= {folder.rstrip("/") for folder in (ASSETS, WARMUP, SAVED_MODEL)}
+
 
 def align(offset: int) -> int:
     """Return the first aligned offset at or after `offset`."""
     return -(-offset // ALIGNMENT) * ALIGNMENT
+
+
+def is_replaceable(folder: Path) -> bool:
+    """Say whether a folder is empty, or a bundle with nothing else in it: another bundle may take its place."""
+    from glowplug.core.disk.unfinished import PARTIAL  # here: who loads a bundle replaces none
+
+    names = {one.name for one in folder.iterdir() if PARTIAL not in one.name}
+    return not names or (MANIFEST in names and names <= _NAMES)
 
 
 def check_path(path: str, where: str) -> str:

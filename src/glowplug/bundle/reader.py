@@ -172,7 +172,10 @@ def _manifest_bytes(folder: OpenFolder, root: str) -> bytes:
     except LeavesFolderError as error:
         raise _leaves(error) from None
     except OSError as error:
-        raise StorageError("the manifest cannot be read", seen=f"{root} ({error.strerror})") from error
+        from glowplug.core.disk.refusals import remedy
+
+        seen = f"{root} ({error.strerror})"
+        raise StorageError("the manifest cannot be read", seen=seen, remedy=remedy(error)) from error
 
 
 def _not_a_bundle(root: str, reason: str = "") -> NotABundleError:

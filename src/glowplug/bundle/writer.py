@@ -97,11 +97,14 @@ class BundleWriter:
         shape = tuple(int(dim) for dim in shape)
         element = BY_NAME.get(dtype)
         if element is None or not element.itemsize:
-            raise UnknownDtypeError(f"the dtype of tensor {name} cannot be stored", seen=dtype)
+            raise UnknownDtypeError(
+                f"the dtype of tensor {name} cannot be stored", seen=dtype, remedy="cast it to another"
+            )
         if data.nbytes != element.itemsize * prod(shape):
             raise TensorSizeError(
                 f"the bytes of tensor {name} do not follow from its dtype and shape",
                 seen=f"{data.nbytes} for {dtype}{list(shape)}",
+                remedy="give the bytes of the whole tensor",
             )
         digest = hashlib.sha256(data).digest()
         content = (dtype, shape, digest)
@@ -184,7 +187,7 @@ class BundleWriter:
     def _claim(self, relative: str) -> Path:
         layout.check_path(relative, "the file to add")
         if relative in self._files or relative in (layout.MANIFEST, layout.WEIGHTS):
-            raise UsageError("this name is taken in the bundle", seen=relative)
+            raise UsageError("this name is taken in the bundle", seen=relative, remedy="give the file another name")
         target = self._directory / relative
         target.parent.mkdir(parents=True, exist_ok=True)
         return target

@@ -63,9 +63,13 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "prune" and args.max_bytes is None and args.older_than is None:
         raise UsageError("prune needs to know what to keep", remedy="pass --max-bytes N or --older-than DAYS")
     if args.action == "explain" and args.only not in (None, "traces"):
-        raise UsageError("explain is about traces", seen=f"--only {args.only}")
+        raise UsageError("explain is about traces", seen=f"--only {args.only}", remedy="leave --only out")
     if args.action == "verify" and args.only == "litert":
-        raise UsageError("packed weights are looked at whenever they are used", seen="--only litert")
+        raise UsageError(
+            "packed weights are looked at whenever they are used",
+            seen="--only litert",
+            remedy="leave --only out, or name another cache",
+        )
     document: dict[str, Any] = {}
     lines: list[str] = []
     if args.only in (None, "traces") and args.action != "verify":

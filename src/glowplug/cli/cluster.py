@@ -63,7 +63,11 @@ def run(args: argparse.Namespace) -> int:
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # what goes wrong is said in one line, by us
     if bool(args.models) != (args.action in ("preload", "deploy")):
         wanted = "needs the URL of a model" if not args.models else "takes no URL"
-        raise UsageError(f"cluster {args.action} {wanted}", seen=" ".join(args.models) or "none")
+        raise UsageError(
+            f"cluster {args.action} {wanted}",
+            seen=" ".join(args.models) or "none",
+            remedy="see glowplug cluster --help",
+        )
     actions = {"status": _status, "preload": _preload, "deploy": _deploy, "rollback": _rollback, "down": _down}
     return actions[args.action](args)
 

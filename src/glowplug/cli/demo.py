@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from glowplug.runtime.library import find_directory
 
     if not args.rounds:
-        raise UsageError("a tour has at least one round", seen=args.rounds)
+        raise UsageError("a tour has at least one round", seen=args.rounds, remedy="give 1 or more")
     if args.keep is not None and os.path.lexists(args.keep):
         raise OutputExistsError("the folder exists already", seen=args.keep, remedy="name a new one")
     find_directory()  # before anything is made: without TensorFlow there is nothing to show

@@ -43,7 +43,7 @@ class OneLineParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print it and leave with 2. What was misspelt is set against what there is."""
         found = re.match(r"argument ([^:]+): invalid choice: '([^']*)'|unrecognized arguments: (\S+)", message)
-        wrong = (found[2] or found[3]) if found else None
+        wrong = (found[3] if found[2] is None else found[2]) if found else None
         if found and found[2] is not None and found[1] == "VERB":
             message = f"there is no verb {wrong!r}"
         near = difflib.get_close_matches(wrong or "", self._known_words(found[1] if found else None), n=1)

@@ -134,7 +134,7 @@ def _read_inputs(texts: Sequence[str], signature: Signature) -> dict[str, Any]:
                 )
             name, file = next(iter(signature.inputs)), text
         if name in inputs:
-            raise UsageError("an input was given twice", seen=name)
+            raise UsageError("an input was given twice", seen=name, remedy="give each --input once")
         port = signature.inputs.get(name)
         inputs[name] = read_input(Path(file), port.spec if port else None)
     return inputs
@@ -149,7 +149,7 @@ def _output_path(text: str | None, *, force: bool) -> Path | None:
 
     path = Path(text)
     if path.suffix not in (".npy", ".npz", ".json"):
-        raise UsageError("an output file is .npy, .npz or .json", seen=path)
+        raise UsageError("an output file is .npy, .npz or .json", seen=path, remedy="give it one of these endings")
     refuse_existing(path, force=force)
     if not path.parent.is_dir():
         raise UsageError("there is no folder for an output", seen=path, remedy=f"make it: mkdir -p {path.parent}")

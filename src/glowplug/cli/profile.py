@@ -63,13 +63,15 @@ def run(args: argparse.Namespace) -> int:
         program_words(args), repeat=args.repeat, cold_cache=args.cold_cache, calls=args.calls, progress=progress
     )
     profile = _with_findings(profile)
-    for path in (args.output, document):
-        if path is not None:
-            write_profile(profile, path, force=args.force)
-            print(f"wrote {path}", file=sys.stderr)
-    write_outputs(profile, args)
-    if document is None:
-        _print(profile, quiet=args.quiet)
+    try:
+        for path in (args.output, document):
+            if path is not None:
+                write_profile(profile, path, force=args.force)
+                print(f"wrote {path}", file=sys.stderr)
+        write_outputs(profile, args)
+    finally:  # what was measured is shown also where it cannot be kept
+        if document is None:
+            _print(profile, quiet=args.quiet)
     return profile.exit_code if profile.exit_code >= 0 else _SIGNALLED - profile.exit_code
 
 

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
         raise UsageError("this is no URL", seen=args.url, remedy="write it as SCHEME://HOST/PATH")
     if args.output:
-        refuse_existing(Path(args.output), force=args.force)
+        refuse_existing(Path(args.output), force=args.force, replaceable=lambda folder: True)  # seen once it is fetched
     began = now_ns()
     with TransferLine("fetched") as progress:
         copy = local_copy(args.url, progress=progress, trusted=trusted_keys(args))
@@ -66,6 +66,7 @@ def _copied(source: Path, target: Path, *, force: bool) -> Path:
     """Copy an entry of the node cache, which others map, into files of the user's own."""
     import shutil
 
+    from glowplug.bundle.layout import is_replaceable
     from glowplug.core.disk import refusals
     from glowplug.core.disk.files import new_directory, write_file
     from glowplug.core.errors import StorageError
@@ -74,7 +75,12 @@ def _copied(source: Path, target: Path, *, force: bool) -> Path:
         if source.is_file():
             write_file(target, source.read_bytes(), force=force)
             return target
-        with new_directory(target, force=force) as directory:
+        names = {one.name for one in source.iterdir()}
+
+        def is_like_it(old: Path) -> bool:
+            return is_replaceable(old) or names.issuperset(one.name for one in old.iterdir())
+
+        with new_directory(target, force=force, replaceable=is_like_it) as directory:
             shutil.copytree(source, directory, copy_function=shutil.copyfile, dirs_exist_ok=True)
             for path in directory.rglob("*"):
                 path.chmod(0o755 if path.is_dir() else 0o644)

@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     if args.prune is not None and not args.prune >= 1:
         from glowplug.core.errors import UsageError
 
-        raise UsageError("what is younger than a day is never removed", seen=f"--prune {args.prune:g}")
+        seen = f"--prune {args.prune:g}"
+        raise UsageError("what is younger than a day is never removed", seen=seen, remedy="give 1 or more days")
     began = now_ns()
     with TransferLine("pushed") as progress:
         pushed = publish(Path(args.bundle), args.url, key=key, force=args.force, progress=progress)

@@ -219,14 +219,19 @@ def read_settings(args: argparse.Namespace) -> Settings:
     config_file = Path(args.model_config_file) if args.model_config_file else None
     if config_file is not None:
         if models:
-            raise UsageError("name models on the command line or in a file, not both", seen=config_file)
+            raise UsageError(
+                "models are named on the command line and in a file", seen=config_file, remedy="leave one of them out"
+            )
         models = read_config_file(config_file)
     elif not models:
         raise UsageError("there is no model to serve", remedy="give NAME=PATH, or --model_config_file")
     if len({model.name for model in models}) != len(models):
-        raise UsageError("two models have the same name", seen=", ".join(model.name for model in models))
+        seen = ", ".join(model.name for model in models)
+        raise UsageError("two models have the same name", seen=seen, remedy="give each a name of its own: NAME=PATH")
     if args.instances < 1:
-        raise UsageError("a version needs at least one worker", seen=args.instances)
+        raise UsageError(
+            "a version needs at least one worker", seen=args.instances, remedy="give --instances 1 or more"
+        )
     rest_tls, grpc_tls = _tls(args)
     if not (args.rest_port or args.grpc_port or args.grpc_socket or args.rest_socket):
         raise UsageError("every way in is turned off", remedy="give --rest-port or --grpc-port")
@@ -285,7 +290,11 @@ def _tls(args: argparse.Namespace) -> tuple[TlsFiles | None, TlsFiles | None]:
     paths = [Path(one) if one else None for one in (args.tls_cert, args.tls_key, args.tls_client_ca)]
     if args.ssl_config_file:
         if any(paths):
-            raise UsageError("give --ssl_config_file or --tls-cert and its like, not both", seen=args.ssl_config_file)
+            raise UsageError(
+                "certificates are named twice",
+                seen=args.ssl_config_file,
+                remedy="give --ssl_config_file or --tls-cert and its like, not both",
+            )
         return None, TlsFiles(config=Path(args.ssl_config_file))
     if not any(paths):
         return None, None
@@ -314,9 +323,11 @@ def _batching(args: argparse.Namespace) -> Batching:
 
     if not args.enable_batching:
         if args.batching_parameters_file:
-            raise UsageError("--batching_parameters_file needs --enable_batching", seen=args.batching_parameters_file)
+            seen = f"--batching_parameters_file {args.batching_parameters_file}"
+            raise UsageError("batching is off", seen=seen, remedy="add --enable_batching")
         if args.per_model_batching:
-            raise UsageError("--enable_per_model_batching_parameters needs --enable_batching")
+            seen = "--enable_per_model_batching_parameters"
+            raise UsageError("batching is off", seen=seen, remedy="add --enable_batching")
         return Batching()
     return read_batching(Path(args.batching_parameters_file) if args.batching_parameters_file else None)
 

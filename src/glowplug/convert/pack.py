@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from glowplug.bundle.layout import is_replaceable
 from glowplug.bundle.reader import open_bundle
 from glowplug.core.clock import now_ns
 from glowplug.core.disk.files import new_directory, refuse_existing
@@ -31,6 +33,8 @@ from .source.sources import check_path, is_keras_file, is_tflite_file, locate
 
 if TYPE_CHECKING:
     from glowplug.store.progress import Progress as TransferProgress
+
+_TEMPORARY = ".temporary"  # beside the scratch folder, for what libraries write
 
 _CURED = (
     "TensorFlow died of this model on this processor, which announces AMX and fails at it; packed with "
@@ -135,9 +139,14 @@ def pack(
                 remedy="leave --engine and --quantize out, or pack what it was made from",
             )
     target = Path(output)
-    refuse_existing(target, force=force)
+    refuse_existing(target, force=force, replaceable=is_replaceable)
+    if isinstance(model, str | Path):
+        _refuse_source(Path(model), target)
     stages = _Stages(progress)
-    with contextlib.ExitStack() as children, new_directory(target, force=force) as directory:
+    with (
+        contextlib.ExitStack() as children,
+        new_directory(target, force=force, replaceable=is_replaceable) as directory,
+    ):
         order = Order(
             directory,
             Path(model).absolute() if isinstance(model, str | Path) else None,
@@ -162,6 +171,13 @@ def pack(
     return Packed(target, manifest, reason, stages.durations_ns, notes)
 
 
+def _refuse_source(model: Path, target: Path) -> None:
+    """Refuse an output in whose place the model is, or that has the model in it. A link alone may be replaced."""
+    source, place = model.resolve(), target.parent.resolve() / target.name
+    if source.is_relative_to(place) and not place.is_symlink():
+        raise UsageError("the output would replace the model that is packed", seen=target, remedy="name another place")
+
+
 def _check_quantization(
     engine: Choice, quantize: str | None, calibration: str | Path | None, tolerance: float | None
 ) -> None:
@@ -176,13 +192,15 @@ def _check_quantization(
     if engine != "litert":
         raise UsageError("only the litert engine runs quantised models", seen=engine, remedy="add --engine litert")
     if tolerance is not None and not 0 < tolerance < math.inf:
-        raise UsageError("a tolerance is a number above zero", seen=tolerance)
+        raise UsageError(
+            "a tolerance is a number above zero", seen=tolerance, remedy="0.05 allows 5 % of the largest value"
+        )
     if quantize == "int8" and calibration is None:
         raise UsageError("int8 needs a calibration file", remedy="give requests like real ones with --calibration")
     if quantize != "int8" and calibration is not None:
         raise UsageError("only int8 takes a calibration file", seen=quantize, remedy="leave --calibration out")
     if calibration is not None and not Path(calibration).is_file():
-        raise UsageError("there is no such calibration file", seen=calibration)
+        raise UsageError("there is no such calibration file", seen=calibration, remedy="check the path")
 
 
 def _pack_to_url(
@@ -217,7 +235,10 @@ def _run(
     another one packs the model as it is. Returns why the bundle is not native, and notes.
     """
     needs_tensorflow = order.model is None or not is_tflite_file(order.model)
-    environment = dict(os.environ)
+    # TensorFlow leaves files behind where a process is ended: generated code, for instance.
+    temporary = order.directory / _TEMPORARY
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary.absolute())}
 
     def start() -> Child:
         child = Child(order.directory, environment, tensorflow=needs_tensorflow)
@@ -235,6 +256,7 @@ def _run(
     while True:
         try:
             why = child.run(order, stages.enter)
+            shutil.rmtree(temporary, ignore_errors=True)
             return reason or why, notes
         except Crash as crash:  # each of the two ways out is there once
             if crash.is_illegal_instruction and amx.needs_cure(environment):

@@ -68,11 +68,6 @@ class Row:
         return round(median(self.first_ns)) if self.first_ns else None
 
     @property
-    def loaded_median_ns(self) -> int | None:
-        """The median time until the model was loaded, with a warm page cache."""
-        return round(median(self.loaded_ns)) if self.loaded_ns else None
-
-    @property
     def cold_first_median_ns(self) -> int | None:
         """The same with a dropped page cache."""
         return round(median(self.cold_first_ns)) if self.cold_first_ns else None

@@ -51,7 +51,10 @@ def launch(arguments: tuple[str, ...], run_directory: Path, environment: Mapping
         try:
             process = subprocess.Popen(arguments, env=child, close_fds=False, restore_signals=True)
         except OSError as error:
-            raise UsageError("the target cannot be started", seen=f"{arguments[0]} ({error.strerror})") from error
+            seen = f"{arguments[0]} ({error.strerror})"
+            raise UsageError(
+                "the target cannot be started", seen=seen, remedy="look at the file, and whether it may be run"
+            ) from error
         forward.append(process.pid)
         sampler = Sampler(process.pid, started_ns)
         sampler.start()

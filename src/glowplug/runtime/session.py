@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
+from glowplug.core.disk.plain_paths import open_plainly
 from glowplug.core.errors import ClosedError
 
 from .config import SessionConfig
@@ -22,6 +24,9 @@ from .tensor import MappedMemory, Tensor, take_array
 
 class Session:
     """One `TF_Session` and the graph it runs, both owned until `close()`. Safe to use from many threads at once."""
+
+    directory: Path  # where TensorFlow finds the SavedModel, of a session that is made from one
+    _folder: int | None = None  # a descriptor of the SavedModel's folder, where its path cannot be used
 
     def __init__(self, graph: Graph, config: SessionConfig) -> None:
         self._library = open_library()
@@ -39,6 +44,8 @@ class Session:
         session._library = library = open_library()
         session.graph = Graph()
         session._pointer = None
+        session.directory, session._folder = open_plainly(directory)
+        path = str(session.directory).encode()
         chosen = (ctypes.c_char_p * len(tags))(*(tag.encode() for tag in tags))
         buffer = library.api.TF_NewBuffer()
         try:
@@ -47,12 +54,13 @@ class Session:
                 checked(library, "TensorFlow cannot load the SavedModel") as status,
             ):
                 session._pointer = library.blocking.TF_LoadSessionFromSavedModel(
-                    options, None, str(directory).encode(), chosen, len(tags), session.graph.pointer, buffer, status
+                    options, None, path, chosen, len(tags), session.graph.pointer, buffer, status
                 )
             content = Buffer.from_address(buffer)
             return session, ctypes.string_at(content.data, content.length)
         except BaseException:
             session.graph.close()
+            session._close_folder()
             raise
         finally:
             library.api.TF_DeleteBuffer(buffer)
@@ -85,6 +93,12 @@ class Session:
         with checked(library, "TensorFlow cannot delete the session") as status:
             library.blocking.TF_DeleteSession(pointer, status)
         self.graph.close()
+        self._close_folder()
+
+    def _close_folder(self) -> None:
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            os.close(folder)
 
 
 class PreparedCall:

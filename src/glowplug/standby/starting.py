@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -122,6 +123,10 @@ def _start(settings: dict[str, Any], place: paths.Place, turn: int | None, until
     except subprocess.TimeoutExpired:
         process.kill()
         raise StandbyError("the interpreter does not start", seen=f"{_FORK_S:.0f} s") from None
+    except KeyboardInterrupt:  # whoever wants none any more finds none a moment later
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        raise
     finally:
         os.close(ready)
 

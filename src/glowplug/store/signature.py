@@ -132,9 +132,9 @@ def make_key_pair(path: Path, *, force: bool = False) -> PublicKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    refuse_existing(path, force=force)  # first: a folder need not have a name
     beside = public_path(path)
-    for one in (path, beside):
-        refuse_existing(one, force=force)
+    refuse_existing(beside, force=force)
     key = Ed25519PrivateKey.generate()
     plain = serialization.NoEncryption()
     pem = serialization.Encoding.PEM

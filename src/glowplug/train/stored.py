@@ -13,6 +13,7 @@ from .fingerprint.walker import Walker
 from .trace import signature
 from .trace.cached import CachedFunction
 from .trace.signature import Arguments
+from .trainer.optimizers import build_optimizer
 
 
 def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -88,7 +89,7 @@ class _FunctionSubject:
         inner = [part for each in layers for part in (*each._layers, getattr(each, "_functional", None))]
         roots = [each for each in models if not any(each is part for part in inner)]
         if len(roots) == 1 and len(optimizers) == 1 and unbuilt == optimizers:
-            optimizers[0].build(roots[0].trainable_variables)
+            build_optimizer(optimizers[0], roots[0].trainable_variables)
             return
         if not unbuilt:
             return

@@ -30,7 +30,7 @@ _DEFAULT = "serving_default"
 def read_requests(path: Path, signatures: Mapping[str, SourceSignature] | Mapping[str, Signature]) -> list[Request]:
     """Return the requests of a file, checked against the signatures."""
     if not path.is_file():
-        raise UsageError("there is no such warm-up file", seen=path)
+        raise UsageError("there is no such warm-up file", seen=path, remedy="check the path")
     try:
         if path.suffix == ".npz":
             found = [(_name_for(inputs, signatures), inputs) for inputs in _from_npz(path)]

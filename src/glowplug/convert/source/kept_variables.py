@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
+from glowplug.core.disk.plain_paths import open_plainly
 from glowplug.core.dtypes import BY_NAME
 
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -29,10 +31,17 @@ class SourceVariable:
 
 def read_variables(saved_model: Path) -> Iterator[SourceVariable]:
     """Yield the variables, one in memory at a time: in the model's own order where Keras exported it."""
-    prefix = saved_model / "variables" / "variables"
-    if not prefix.with_suffix(".index").is_file():
+    if not (saved_model / "variables" / "variables.index").is_file():
         return
-    reader = tf.train.load_checkpoint(str(prefix))
+    folder, descriptor = open_plainly(saved_model)
+    try:
+        yield from _read(tf.train.load_checkpoint(str(folder / "variables" / "variables")))
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _read(reader: Any) -> Iterator[SourceVariable]:
     dtypes = reader.get_variable_to_dtype_map()
     for name, key in _named_keys(reader, dtypes):
         dtype = BY_NAME.get(dtypes[key].name)

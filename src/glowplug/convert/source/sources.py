@@ -10,6 +10,7 @@ from typing import Any
 
 from glowplug.bundle.layout import MANIFEST
 from glowplug.bundle.tflite.model import SUFFIX, check_tflite_file
+from glowplug.core.disk import refusals
 from glowplug.core.errors import GlowplugError, NotAModelError, StorageError, UsageError
 from glowplug.loader.engines.savedmodel import FILES, is_saved_model
 from glowplug.loader.engines.tflite_file import open_tflite
@@ -69,7 +70,7 @@ def check_path(path: Path) -> None:
     if not path.exists():
         if path.with_name(f"{path.name}.index").is_file():
             raise _checkpoint(path)
-        raise UsageError("there is no such model", seen=path)
+        raise UsageError("there is no such model", seen=path, remedy="check the path")
     if path.is_dir() and is_saved_model(path):
         graph = path / "saved_model.pb"
         if graph.is_file() and _head(graph, 0, 1) not in _FIRST_TAGS:
@@ -127,7 +128,8 @@ def _head(path: Path, offset: int, size: int) -> bytes:
             stream.seek(offset)
             return stream.read(size)
     except OSError as error:
-        raise StorageError("this file cannot be read", seen=f"{path} ({error.strerror})") from error
+        seen = f"{path} ({error.strerror})"
+        raise StorageError("this file cannot be read", seen=seen, remedy=refusals.remedy(error)) from error
 
 
 def _from_path(path: Path, scratch: Path, *, unsafe_lambda: bool) -> Located:
@@ -154,7 +156,11 @@ def _save_module(module: Any, target: Path, signatures: Mapping[str, Any] | None
     except GlowplugError:
         raise
     except Exception as error:  # TensorFlow raises errors of every kind for what it cannot save
-        raise NotAModelError("TensorFlow cannot save this module", seen=first_line(error)) from error
+        raise NotAModelError(
+            "TensorFlow cannot save this module",
+            seen=first_line(error),
+            remedy="try `tf.saved_model.save` on it alone, and repair what it names",
+        ) from error
 
 
 def _module_signatures(module: Any) -> dict[str, Any]:

@@ -11,30 +11,47 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from glowplug.core.errors import OutputExistsError, StorageError
 
 from . import refusals, unfinished
 
+Replaceable = Callable[[Path], bool]  # whether all that a folder holds may go
+
 _NOREPLACE, _EXCHANGE = 1, 2  # flags of renameat2
 _AT_FDCWD = -100
 _NO_SUCH_RENAME = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)  # an old kernel, or a file system that cannot do it
 
 
-def refuse_existing(path: Path, *, force: bool) -> None:
+def refuse_existing(path: Path, *, force: bool, replaceable: Replaceable | None = None) -> None:
     """Raise `OutputExistsError` when `path` exists and `force` is off.
 
-    A device, a pipe or a socket is never replaced: whoever names /dev/null or /dev/stdout does not mean that.
+    A device, a pipe or a socket is never replaced: whoever names /dev/null or /dev/stdout does not mean that. A folder
+    is only where `replaceable` knows what is in it: whoever names a home or a project does not mean that either.
     """
     if not os.path.lexists(path):
         return
     with contextlib.suppress(OSError):  # a link that leads nowhere may be replaced
         if stat.S_IFMT(os.stat(path).st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
             raise OutputExistsError("the output is a device, a pipe or a socket", seen=path, remedy="name a file")
+    if path.is_dir() and not path.is_symlink():  # of a link, only the link is replaced
+        if replaceable is None:
+            raise OutputExistsError("the output is a folder", seen=path, remedy="name a file")
+        if not replaceable(path):
+            raise OutputExistsError(
+                "the output is a folder with other things in it, which are never replaced",
+                seen=path,
+                remedy="name another place, or remove it yourself",
+            )
     if not force:
         raise OutputExistsError("the output exists already", seen=path, remedy="pass --force to replace it")
+
+
+def is_empty(folder: Path) -> bool:
+    """Say whether nothing is in a folder."""
+    return next(folder.iterdir(), None) is None
 
 
 def sync_directory(path: Path) -> None:
@@ -59,23 +76,23 @@ def write_file(path: Path, data: bytes, *, force: bool = True, mode: int = 0o666
 
 
 @contextlib.contextmanager
-def new_directory(path: Path, *, force: bool = False) -> Iterator[Path]:
+def new_directory(path: Path, *, force: bool = False, replaceable: Replaceable = is_empty) -> Iterator[Path]:
     """Yield a hidden sibling directory that becomes `path` when the block ends well, and vanishes when it does not.
 
-    With `force`, what was there is replaced: the two change places in one step, so that there is no moment without
-    either, and a reader that has the old one open keeps it.
+    With `force`, what was there is replaced, a folder only if it is `replaceable`: the two change places in one step,
+    so that there is no moment without either, and a reader that has the old one open keeps it.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         restore_displaced(path)
-        refuse_existing(path, force=force)
+        refuse_existing(path, force=force, replaceable=replaceable)
         unfinished.sweep(str(path.parent), path.name)
         hidden, lock = unfinished.new_folder(str(path))
     except OSError as error:
         raise _cannot_write(path.parent, error) from error
     try:
         yield Path(hidden)
-        _publish(hidden, path, force=force)
+        _publish(hidden, path, force=force, replaceable=replaceable)
     except BaseException:
         unfinished.remove(hidden)
         raise
@@ -98,7 +115,7 @@ def restore_displaced(path: Path) -> bool:
     return False
 
 
-def _publish(hidden: str, path: Path, *, force: bool) -> None:
+def _publish(hidden: str, path: Path, *, force: bool, replaceable: Replaceable) -> None:
     try:
         Path(hidden).chmod(0o777 & ~_umask())
         while True:
@@ -106,7 +123,7 @@ def _publish(hidden: str, path: Path, *, force: bool) -> None:
                 _rename(hidden, path, _NOREPLACE)
                 break
             except FileExistsError:
-                refuse_existing(path, force=force)
+                refuse_existing(path, force=force, replaceable=replaceable)
             with contextlib.suppress(FileNotFoundError):  # it went away meanwhile
                 _replace(hidden, path)
                 break

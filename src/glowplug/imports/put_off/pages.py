@@ -10,6 +10,7 @@ the real module, class or function, never a stand-in; a placeholder that somebod
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -68,7 +69,7 @@ class PendingPages:
         self._pages = set(pages)
         self._sources = sources
         self._instead = instead
-        self._fetching = 0
+        self._fetching = threading.local()  # `depth`: another thread sees the pages as they are meanwhile
         self._window = window
         self._borrowers: set[str] = set()
         self._filters: list[Any] = []  # of warnings, when the import that puts off has ended
@@ -91,7 +92,7 @@ class PendingPages:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of a stand-in, or None for every other module, and for all while something is fetched."""
-        if self._fetching:
+        if self._is_fetching():
             return None
         if name in self._pages:
             return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
@@ -131,7 +132,7 @@ class PendingPages:
 
     def import_whole(self, name: str) -> Any:
         """Import a module with everything it imports in turn: what was put off once is not put off in pieces."""
-        self._fetching += 1
+        self._fetching.depth = getattr(self._fetching, "depth", 0) + 1
         self._window.enter()
         settings = Settings()
         try:
@@ -139,7 +140,11 @@ class PendingPages:
         finally:
             settings.restore(self._filters)
             self._window.leave()
-            self._fetching -= 1
+            self._fetching.depth -= 1
+
+    def _is_fetching(self) -> bool:
+        """Whether this thread is importing what was put off."""
+        return bool(getattr(self._fetching, "depth", 0))
 
     def _offer_all(self) -> None:
         for name in self._pages:
@@ -163,7 +168,7 @@ class PendingPages:
         not the page: while something is fetched it is they who ask, and so it is where one of them is being imported.
         """
         package = sys.modules.get(f"{owner.__name__}.{child}")
-        if package is not None and (self._fetching or _is_body_of_library(sys._getframe(2))):
+        if package is not None and (self._is_fetching() or _is_body_of_library(sys._getframe(2))):
             return package
         value = vars(owner)[child] = self.fetch(token)
         vars(owner)[OFFERED].pop(child, None)

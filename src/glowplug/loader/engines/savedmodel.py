@@ -37,7 +37,7 @@ def open_saved_model(directory: Path, config: SessionConfig, tags: Sequence[str]
     from .unrestored import restore_missing
 
     session, meta_graph = Session.from_saved_model(directory, config, tags)
-    restore_missing(session, meta_graph, directory)
+    restore_missing(session, meta_graph, session.directory)
     return session, meta_graph
 
 

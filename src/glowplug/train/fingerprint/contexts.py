@@ -104,5 +104,17 @@ def _settings_of_libraries() -> Iterator[tuple[str, object]]:
     errors = [each for each in warnings.filters if each[0] == "error"]
     yield "warnings that are errors", [(each[1], each[3:], f"{each[2].__module__}.{each[2]}") for each in errors]
     yield "other warnings", getattr(warnings, "defaultaction", "")
+    yield "tables in trees that keep their order", _ordered_namespaces()
     yield "depth of calls", sys.getrecursionlimit()
     yield "longest integer in a text", sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else 0
+
+
+def _ordered_namespaces() -> list[str]:
+    """Return the namespaces in which `optree` takes dictionaries apart in their own order, not by their keys."""
+    optree = sys.modules.get("optree")
+    registry = sys.modules.get("optree.registry")
+    asked = getattr(getattr(optree, "_C", None), "is_dict_insertion_ordered", None)
+    if asked is None:
+        return []
+    entries = list(getattr(registry, "_NODETYPE_REGISTRY", {}).values())
+    return sorted(name for name in {"", "keras", *(str(entry.namespace) for entry in entries)} if asked(name))

@@ -61,7 +61,7 @@ _HARMLESS = frozenset(
     }
 )
 _TERRAFORM = ("TF_VAR_", "TF_TOKEN_", "TF_CLI_ARGS", "TF_REGISTRY_")
-FORMAT = 4  # of the stored graphs and of the walk; another number makes all older entries misses
+FORMAT = 5  # of the stored graphs and of the walk; another number makes all older entries misses
 
 
 def environment_values() -> dict[str, dict[str, str]]:

@@ -77,9 +77,9 @@ def leaf_text(value: Any) -> str | None:
         return _array_text(value)
     if issubclass(kind, np.generic):
         stock = is_stock_class(kind) and not value.dtype.hasobject and is_plain_dtype(value.dtype)
-        return f"{kind.__name__} {value.dtype!r} {value.tobytes().hex()}" if stock else None
+        return f"{kind.__name__} {_dtype_text(value.dtype)} {value.tobytes().hex()}" if stock else None
     if issubclass(kind, np.dtype):
-        return repr(value) if is_plain_dtype(value) else None
+        return _dtype_text(value) if is_plain_dtype(value) else None
     if issubclass(kind, enum.Enum):
         return f"{kind.__qualname__}.{value.name}" if is_stock_class(kind) else None
     eager, described = _tensorflow_types()
@@ -116,6 +116,12 @@ def is_plain_dtype(dtype: np.dtype[Any]) -> bool:
     return all(is_plain_dtype(field[0]) for field in (dtype.fields or {}).values())
 
 
+def _dtype_text(dtype: np.dtype[Any]) -> str:
+    """Return its text, and those of what it is made of: of a structure inside another it says less than of itself."""
+    inner = [field[0] for field in (dtype.fields or {}).values()] + ([dtype.subdtype[0]] if dtype.subdtype else [])
+    return " of ".join([repr(dtype), *map(_dtype_text, inner)])
+
+
 @lru_cache(maxsize=1)
 def _of_arrays() -> dict[Any, frozenset[str]]:
     """Return what numpy itself keeps on arrays of its classes. Asked late: it matters when `numpy.ma` is imported."""
@@ -146,7 +152,7 @@ def _array_text(value: np.ndarray[Any, Any]) -> str | None:
         if getattr(value.flags, name) is not usual
     )
     mapped = f" {value.filename} {value.mode} {value.offset}" if type(value) is np.memmap else ""
-    return f"array {value.dtype!r}{list(value.shape)}{order}{flags}{mapped} {body}"
+    return f"array {_dtype_text(value.dtype)}{list(value.shape)}{order}{flags}{mapped} {body}"
 
 
 def _tensor_text(value: Any) -> str | None:

@@ -9,6 +9,7 @@ graph during the first step gives the very graph of that step, and Grappler runs
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,6 +33,9 @@ def someone_else_collects() -> bool:
 
 
 _under_way: list[Collected] = []
+_turn = threading.Lock()
+_owners: list[int] = []  # the thread whose turn it is
+_LONGEST_S = 10.0
 
 
 def busy() -> bool:
@@ -41,9 +45,19 @@ def busy() -> bool:
 
 @contextlib.contextmanager
 def collecting() -> Iterator[Collected]:
-    """Collect the optimised graph of every function that is instantiated inside the block."""
+    """Collect the optimised graph of every function that is instantiated inside the block.
+
+    There is one collection for all threads: what one takes, another lacks, and might find somebody else's graph that
+    looks like its own; what another instantiates meanwhile may fail. So one waits for another, but not for ever, as its
+    step may wait for this one: then there is no collection.
+    """
     from tensorflow.python.eager import context
 
+    mine = any(owner == threading.get_ident() for owner in _owners)
+    if mine or not _turn.acquire(timeout=_LONGEST_S):
+        yield Collected()
+        return
+    _owners.append(threading.get_ident())
     current = context.context()
     collected = Collected()
     current.enable_graph_collection()
@@ -58,6 +72,8 @@ def collecting() -> Iterator[Collected]:
     finally:
         _under_way.remove(collected)
         current.disable_graph_collection()
+        _owners.clear()
+        _turn.release()
 
 
 def graph_of(collected: Collected, concrete: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 from glowplug.train.fingerprint.errors import NoKeyError
 
 from .handed_over import BuiltAhead, put_back, state_of
+from .optimizers import build_optimizer
 
 _CHOSEN_BY_SHAPE = frozenset({"accuracy", "acc", "crossentropy", "ce"})
 
@@ -63,7 +64,7 @@ def _build(model: Any, role: str, data: Any) -> list[BuiltAhead]:
             raise
         return []  # they are made for labels, say, that its step makes
     if role == "train" and model.optimizer is not None and not model.optimizer.built:
-        model.optimizer.build(model.trainable_variables)
+        build_optimizer(model.optimizer, model.trainable_variables)
     if _has_stock_step(model, role):
         return []
     return [

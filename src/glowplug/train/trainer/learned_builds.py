@@ -26,6 +26,7 @@ from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.walker import Walker
 
 from .handed_over import build_by_use
+from .optimizers import build_optimizer
 
 # ["layer", its place, path of its parent, names that were counted before it, encoded arguments]
 # ["compiled", the same for the loss or the metrics: what they are made for]
@@ -165,7 +166,7 @@ def build_ahead(walker: Walker, builds: Builds) -> None:
             build_by_use(part, *args, **kwargs)
         else:
             (variables,) = rest
-            part.build([_variable(walker, place) for place in variables])
+            build_optimizer(part, [_variable(walker, place) for place in variables])
 
 
 def _part(walker: Walker, place: Place) -> Any:

@@ -13,6 +13,7 @@ Anything else refuses the entry by name. So whatever a program does that nobody 
 from __future__ import annotations
 
 import _lsprof
+import copy
 import dis
 import random
 import re
@@ -32,6 +33,7 @@ from glowplug.train.fingerprint.errors import NoKeyError
 from glowplug.train.fingerprint.stock.admission import admits, admits_described
 from glowplug.train.fingerprint.stock.trusted import is_stock_file, root_of
 
+from .outside import reads_outside
 from .warned import NOTES_WARNINGS
 
 _CONVERTED = "__autograph_generated_file"  # in the names of files that AutoGraph writes
@@ -105,6 +107,9 @@ class Witness:
                 called = [each.code for each in entry.calls or ()]
                 _check_warnings(entry.code, called)
                 ran += _check_entry(entry.code, called, code, generated)
+                outside = reads_outside(entry.code, called, _module_of)
+                if outside:
+                    raise NoKeyError(f"{_place(entry.code)} calls {outside} while it is traced")
                 if not draws:
                     _check_draws(entry.code, called)
         if any(each.tells_texts for each in ran) and any(each.weighs_texts for each in ran):
@@ -123,6 +128,9 @@ def _check_entry(
     elif ran.co_filename == "<string>" and _name(ran).startswith(_OF_DATACLASSES):
         pass  # it hands values on; what it calls is judged as if the user had written it
     elif _is_stock(ran, generated):
+        given = [each for each in code.hashed if ran is copy.deepcopy.__code__ and each in called]
+        if given:
+            raise NoKeyError(f"{_place(given[0])} is given a table of addresses, for copies")
         if not (ran.co_name in _CALLS_FOR_USERS[1] and ran.co_filename.endswith(_CALLS_FOR_USERS[0])):
             return uses
     else:
@@ -189,9 +197,12 @@ def _refused(called: CodeType | str, code: CodeReader) -> str:
     """Return the name of what must not be called by code of the user's own, or nothing."""
     if isinstance(called, str):
         return "" if admits_described(called) else called.strip("<>")
-    if called in code.hashed or _CONVERTED in called.co_filename or called.co_filename.startswith("<"):
+    frozen = re.fullmatch(r"<frozen (?!importlib)([\w.]+)>", called.co_filename)  # part of the interpreter: `os`, `abc`
+    if called in code.hashed or _CONVERTED in called.co_filename:
         return ""  # judged by its own entry
-    module = _module_of(called.co_filename)
+    if called.co_filename.startswith("<") and not frozen:
+        return ""
+    module = frozen[1] if frozen else _module_of(called.co_filename)
     return "" if not module or admits(module, _name(called)) else f"{module}.{_name(called)}"
 
 

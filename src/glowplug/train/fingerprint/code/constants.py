@@ -81,6 +81,22 @@ def given_constants(after: list[dis.Instruction]) -> set[str]:
     return {"?"}
 
 
+def calls_with_one(code: types.CodeType, loaded: dis.Instruction) -> bool:
+    """Whether what this instruction loads is called at once, with one argument: in doubt not."""
+    above = 0  # values on the stack above the function
+    after = [each for each in dis.get_instructions(code) if each.offset > loaded.offset]
+    for each in (each for each in after if each.opname not in IN_BETWEEN or (each.opname == "PUSH_NULL" and above)):
+        if each.opname == "CALL":
+            if each.argval == above:
+                return above == 1
+            above -= each.argval + 1
+        elif above < 0 or each.opcode in dis.hasjrel or each.opcode in dis.hasjabs:
+            return False
+        else:
+            above += dis.stack_effect(each.opcode, each.arg if each.opcode >= dis.HAVE_ARGUMENT else None)
+    return False
+
+
 def names_in_a_format(text: str) -> set[str]:
     """Return the attributes that formatting reads: `a` and `b` of `{0.a[1].b}`."""
     try:

@@ -146,6 +146,8 @@ class CodeReader:
             self._object(function, f"{path} writes the global {min(uses.writes_globals)}")
         if uses.reads_clock:
             self._object(function, f"{path} handles times of numpy, which has a clock")
+        if uses.keeps_memos:
+            self._object(function, f"{path} copies with a table of its own, or hands deepcopy on: it knows addresses")
         if getattr(function, "__builtins__", None) is not vars(builtins):
             self._object(function, f"{path} has builtins of its own")
         if type(function.__globals__) is not dict:

@@ -13,7 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .constants import IN_BETWEEN, given_constants, names_in_a_format, pieces_of_names, texts_in, without_keywords
+from .constants import (
+    IN_BETWEEN,
+    calls_with_one,
+    given_constants,
+    names_in_a_format,
+    pieces_of_names,
+    texts_in,
+    without_keywords,
+)
 from .names import is_judged
 from .texts import weighs_texts, writes_texts
 
@@ -203,6 +211,7 @@ class Uses:
     asks_identity: bool  # of what it compares, other than None and the like
     tells_texts: bool  # of any object, which may have an address in its text
     weighs_texts: bool  # makes numbers of texts
+    keeps_memos: bool  # of copies, which are tables by address
 
     @property
     def reads_names(self) -> bool:
@@ -264,6 +273,7 @@ def uses_of(code: types.CodeType) -> Uses:
         scan.asks_identity or not _IDENTITY.isdisjoint(scan.names),
         scan.tells_texts,
         scan.weighs_texts or bool(scan.codecs - {"?"}),  # bytes are numbers
+        scan.keeps_memos,
     )
 
 
@@ -306,6 +316,7 @@ class _Scan:
         self.asks_identity = False
         self.tells_texts = False
         self.weighs_texts = False
+        self.keeps_memos = False
         # What local variables may hold, as chains: which of them it is, is decided while it runs.
         self._imported: dict[str, list[tuple[str, ...]]] = {}
 
@@ -354,6 +365,8 @@ class _Scan:
         for index, instruction in enumerate(found):
             if instruction.argval in ("encode", "decode"):
                 self.codecs |= given_constants(found[index + 1 :])
+            elif instruction.argval == "deepcopy" and instruction.opname.startswith("LOAD_"):
+                self.keeps_memos = self.keeps_memos or not calls_with_one(code, instruction)
             elif instruction.argval in _GETS_BY_NAME:
                 constant = _constant_read(found[index + 1 :])
                 self.makes_up_names = self.makes_up_names or constant is None

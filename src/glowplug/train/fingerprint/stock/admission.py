@@ -44,9 +44,7 @@ STANDARD = frozenset(
         "math",
         "numbers",
         "operator",
-        "pprint",
         "re",
-        "reprlib",
         "statistics",
         "string",
         "struct",
@@ -70,6 +68,11 @@ _ALLOWED: dict[str, bool] = {
     **dict.fromkeys(STANDARD, True),
     **dict.fromkeys(["typing_extensions", "ml_dtypes"], True),
     "typing.get_type_hints": False,  # annotations are in no key
+    # what was registered anywhere so far
+    **dict.fromkeys(
+        ["abc.get_cache_token", "abc._get_dump", "typing.get_overloads", "typing_extensions.get_overloads"], False
+    ),
+    "reprlib.recursive_repr": True,  # the others of its module, and `pprint`, go by addresses
     # What only tells: nothing that is computed depends on it.
     **{f"logging.{name}": True for name in _TELLING},
     **{f"logging.Logger.{name}": True for name in _TELLING},
@@ -141,7 +144,9 @@ _ALLOWED: dict[str, bool] = {
             "quantizers",
             "random",
             "regularizers",
-            "saving",
+            "saving.keras_saveable",
+            "saving.object_registration",
+            "saving.serialization_lib",
             "trainers",
             "tree",
             "api_export",
@@ -149,7 +154,6 @@ _ALLOWED: dict[str, bool] = {
             "utils.backend_utils",
             "utils.dtype_utils",
             "utils.io_utils",
-            "utils.module_utils",
             "utils.numerical_utils",
             "utils.python_utils",
             "utils.sequence_utils",
@@ -163,10 +167,10 @@ _ALLOWED: dict[str, bool] = {
         [
             "keras.src.backend.common.global_state",
             "keras.src.backend.common.remat",
-            "keras.src.saving.saving_api",
-            "keras.src.saving.saving_lib",
-            "keras.src.saving.file_editor",
+            "keras.src.applications.imagenet_utils.decode_predictions",
+            "keras.src.legacy.preprocessing",
             "keras.src.legacy.saving",
+            "keras.src.utils.io_utils.ask_to_proceed_with_overwrite",
             "keras.src.backend.common.tensor_attributes",
             "keras.src.backend.common.name_scope.current_path",
             "keras.src.models.model.Model.export",
@@ -271,11 +275,13 @@ _ALLOWED: dict[str, bool] = {
     "tensorflow.python.lib.core": True,
     "tensorflow.python.trackable.autotrackable": True,
     "optree": True,
+    "optree.dict_insertion_ordered": False,
     "wrapt": True,
     "glowplug.train": True,
 }
 
 _CLASS_METHODS = frozenset({"__new__", "fromkeys", "maketrans", "from_bytes", "fromhex", "__init_subclass__"})
+_NOT_OF_ARRAYS = frozenset({"buffer_info", "fromfile", "tofile"})
 _NOT_OF_NUMPY = frozenset(
     {"tofile", "dump", "dumps", "tobytes", "tostring"}
 )  # files; addresses, of an array of objects
@@ -339,6 +345,8 @@ def admits_described(text: str) -> bool:
         name, owner = text.split("'")[1], text.split("'")[3]
         if owner.startswith("numpy."):
             return name not in _NOT_OF_NUMPY and not owner.startswith("numpy.random")
+        if owner == "array.array":
+            return name not in _NOT_OF_ARRAYS
         return owner in TYPES or _is_exception(owner) or owner.startswith(("tensorflow.", "optree", "google."))
     place = words[-1]
     module, _, name = place.rpartition(".")
