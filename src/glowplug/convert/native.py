@@ -175,9 +175,7 @@ def _share_inputs(graph: GraphEditor, signatures: Mapping[str, NativeSignature])
             shared = first.setdefault((key, str(port.spec)), port.tensor)
             if shared != port.tensor:
                 moved[port.tensor] = shared
-    graph.redirect(moved)
-    for name in moved:
-        graph.nodes.pop(node_of(name), None)
+    graph.merge({node_of(name): shared for name, shared in moved.items()})
 
     def ports(declared: Mapping[str, Port]) -> dict[str, Port]:
         return {key: replace(port, tensor=moved.get(port.tensor, port.tensor)) for key, port in declared.items()}

@@ -41,8 +41,7 @@ def write_native(
         for one in read_variables(source.directory):
             writer.add_variable(one.name, one.dtype, one.value.shape, _bytes(one.value), keep=keep_variables)
         for graph in (model.portable, model.graph):
-            graph.redirect(doubles)
-            graph.keep(set(graph.nodes) - set(doubles))
+            graph.merge(doubles)
         writer.add_file(layout.PORTABLE_GRAPH, model.portable.to_graph_def().SerializeToString(deterministic=True))
         writer.add_file(layout.GRAPH, model.graph.to_graph_def().SerializeToString(deterministic=True))
         assets = []

@@ -91,7 +91,7 @@ class GraphEditor:
         self.nodes = {name: node for name, node in self.nodes.items() if name in names}
 
     def redirect(self, mapping: dict[str, str]) -> None:
-        """Let every reader of a tensor read another one instead. Control edges follow to the new tensor's node."""
+        """Let every reader of a tensor read another one instead. Control edges stay as they are."""
         if not mapping:
             return
         for node in self.nodes.values():
@@ -103,6 +103,12 @@ class GraphEditor:
                     seen.add(target)
                     target = mapping[target]
                 node.input[place] = target
+
+    def merge(self, sources: dict[str, str]) -> None:
+        """Remove placeholders for which others stand from now on. Who waited for one, a given value, need not wait."""
+        self.redirect(sources)
+        self.drop_control_edges(set(sources))
+        self.keep(set(self.nodes) - set(sources))
 
     def drop_control_edges(self, sources: set[str]) -> None:
         """Remove the control edges that leave the given nodes."""
