@@ -77,6 +77,7 @@ class Job:
         self.enter = progress
         self._requests: list[Request] = []
         self.recording: Recording | None = None
+        self._confirmed = False  # whether every call of it was made twice
 
     def run(self) -> str | None:
         """Build the bundle, and say why it is not native where `auto` did not choose that."""
@@ -135,7 +136,13 @@ class Job:
 
     def candidate(self, engine: Engine) -> Manifest:
         """Make the bundle of one engine, proven equal to the source; raise what says why that cannot be."""
-        return {"native": self._proven_native, "litert": self._litert, "savedmodel": self._savedmodel}[engine]()
+        make = {"native": self._proven_native, "litert": self._litert, "savedmodel": self._savedmodel}[engine]
+        try:
+            return make()
+        except OutputMismatchError:
+            if not self._leave_out_unconfirmed():
+                raise
+        return make()
 
     def _proven_native(self) -> Manifest:
         """Convert, and closer to the letter of the source where answers differ: by rounding, or by another function."""
@@ -254,6 +261,20 @@ class Job:
         self._requests = read_requests(path, source.signatures) if path else []
         self.enter("record the model's answers")
         self.recording = record(source, self._requests)
+
+    def _leave_out_unconfirmed(self) -> bool:
+        """Record again, without calls that the source does not answer alike twice; say whether there were any."""
+        from .calls.recording import record
+        from .source.saved_model import SavedModel
+
+        if self.recording is None or self._confirmed:
+            return False
+        self._confirmed = True
+        self.enter("record the model's answers")
+        with SavedModel(self._source.directory) as source, SavedModel(self._source.directory) as twin:
+            self.recording = record(source, self._requests, twin)
+        _return_memory()
+        return self.recording.left_out > 0
 
     def _refuse_unproven(self) -> None:
         """Raise if there is no signature whose answers could be compared. One of several stays, and is named."""

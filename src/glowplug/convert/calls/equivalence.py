@@ -48,12 +48,14 @@ class Recording:
     """All calls, the signatures whose answers are random, and those that no input suited.
 
     `computations` are digests of what the signatures compute, where that is known: equal ones compute the same.
+    `left_out` counts calls that the source answered with what happened to be in its memory.
     """
 
     calls: tuple[RecordedCall, ...]
     random: frozenset[str]
     unproven: tuple[str, ...]
     computations: Mapping[str, str] = field(default_factory=dict)
+    left_out: int = 0
 
 
 def compare(
@@ -68,7 +70,9 @@ def compare(
     for call in recording.calls:
         name = call.request.signature
         answer = repeat(engine, call, refusals=refusals)
-        if call.answer is None or answer is None or _is_undeclared(engine.signatures[name], call.answer):
+        if call.answer is None or answer is None:
+            continue
+        if any(not call.answer[key].size for key in undeclared(engine.signatures[name], call.answer)):
             continue
         counts[name] = counts.get(name, 0) + 1
         for key, expected in call.answer.items():
@@ -88,19 +92,19 @@ def compare(
     return {**record, "unproven": list(recording.unproven)} if recording.unproven else record
 
 
-def _is_undeclared(signature: Signature, answer: Mapping[str, NDArray[Any]]) -> bool:
-    """Say whether an answer has no elements, in a shape that the signature itself excludes.
+def undeclared(signature: Signature, answer: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Return the outputs whose shapes the signature itself excludes.
 
-    A convolution of TensorFlow's hands a batch without rows on as it is, whatever the sizes of its result are.
+    A convolution of TensorFlow's to nothing, or of a batch without rows, may answer in the shape of its input.
     """
-    for key, array in answer.items():
+
+    def fits(key: str, array: NDArray[Any]) -> bool:
         declared = signature.outputs[key].spec.shape
-        fits = declared is None or (
+        return declared is None or (
             len(declared) == array.ndim and all(d in (None, s) for d, s in zip(declared, array.shape, strict=True))
         )
-        if not array.size and not fits:
-            return True
-    return False
+
+    return [key for key, array in answer.items() if not fits(key, array)]
 
 
 def repeat(engine: Engine, call: RecordedCall, *, refusals: bool) -> dict[str, NDArray[Any]] | None:

@@ -15,6 +15,7 @@ from glowplug.core.manifest import Port, TensorSpec
 
 BATCHES = (1, 2, 5, 0)
 _SIZES = (16, 32, 64, 128, 224, 8, 3, 1)
+_SIGNAL = 1024  # for what has no more than a batch and a length: the least that some models of sound take is 400
 _BOUNDS = (100, 10, 2, 1)
 _MOST = 200  # styles to try: a refused call takes a millisecond, a large image more
 _WORDS = (b"the", b"a quick brown fox", b"", b"glow plug", "käse €".encode(), b"12", b"zzz")
@@ -81,7 +82,8 @@ def _all_styles(inputs: Mapping[str, Port], makers: tuple[Strings, ...]) -> Iter
         for batch_scalars, strings, size, bound in choices:
             yield Style(size, bound, strings, batch_scalars, structure, unlike, positive)
 
-    yield from plain((), _SIZES if varied else _SIZES[:1])
+    signals = varied and not unknown_rank and all(len(spec.shape or ()) <= 2 for spec in specs.values())
+    yield from plain((), (*_SIZES[:5], *([_SIGNAL] if signals else []), *_SIZES[5:]) if varied else _SIZES[:1])
     if any(spec.dtype.startswith(_FRACTIONS) or _counts(spec) for spec in specs.values()):
         yield from plain((), _SIZES[:3] if varied else _SIZES[:1], positive=True)
     if integers and len(specs) > 1:
