@@ -169,7 +169,7 @@ def _begin(application: str, record: Record) -> bool:
     """
     from ray import serve
 
-    if not hasattr(serve, "run_many"):
+    if not hasattr(serve, "run_many") or application in serve.status().applications:  # somebody may have run it by hand
         return False
     target = serve.RunTarget(_application(record), name=application, route_prefix=record.route_prefix)
     serve.run_many([target], wait_for_ingress_deployment_creation=False, wait_for_applications_running=False)
